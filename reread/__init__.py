@@ -1,0 +1,33 @@
+"""reread: an agent whose "done" is proven from disk.
+
+Modules in import order. Each may import only what stands below it; tests/test_house.py reads
+this list and fails on an upward import, a cycle, or a module that is not listed.
+
+    commands     one file per command of the program
+    batch        many tasks, durable, on one machine or many
+    mcp          the same gate and runner as an MCP server, and MCP servers as tools
+    report       one record becomes one self-contained HTML page
+    run          execute(): the story of one run; what commands, batch and mcp call
+    fixtures     fixed conversations, and the host's own steps between their turns
+    replay       a recorded run again: audit (disk only) and replay (tools against recorded turns)
+    verify       three layers of proof that an extension works, and the repair loop
+    extensions   harness_config.yaml: tools, rails and skills, loaded and unloaded while running
+    gate         rereads script and artifacts and says what holds; never raises
+    tools        one file per tool the model may call
+    rails        one file per built-in lifecycle hook
+    models       one file per model adapter other than Chat Completions
+    session      what one run works with
+    tasks        task files and flags become a Task
+    records      the run's folder: events, record, evidence
+    scripts      PEP 723 header, environment, ScriptRun
+    sandbox      the operating system's fence, one file per mechanism
+    skills       SKILL.md: parse, scan, select with reasons, context, proposals
+    workspace    the user's folder, the work folder of a run, its ledger, and publishing
+    approvals    what a human allowed: subject and digest, spent once
+    examine      one file judged in a limited child process
+    contracts    what a task asks of an artifact, as data
+    formats      one file per artifact format: the checks that prove it
+    files        every read and write inside a folder that others can change
+    values       the words that all of these share
+    plugins      finds the modules of a folder
+"""
