@@ -1,7 +1,7 @@
 """The words that all parts share: frozen values and the one list of codes.
 
 These are pure values. They read no file, start no process and know no other module of the
-package. Who makes them and when is the business of the modules above.
+package, only the kernel's own words. Who makes them and when is the business of the modules above.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
+
+from agent_runtime import Limits
 
 
 class Code(StrEnum):
@@ -181,25 +183,6 @@ class Expected:
     format: str
     contract: Mapping[str, Any] = field(default_factory=dict)
     baseline: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one run, its repairs included, may use. `None` means no limit was asked for.
-
-    Attributes:
-        turns: requests to the model.
-        tool_calls: calls answered, skipped ones included.
-        tokens: input and output together, estimated where the service does not say.
-        usd: by the price table.
-        timeout: seconds of wall time.
-    """
-
-    turns: int | None = 60
-    tool_calls: int | None = 200
-    tokens: int | None = None
-    usd: float | None = None
-    timeout: float | None = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,7 +385,9 @@ class Evidence:
         """At least one identity check passed, none failed, and none that must run was left out."""
         identified = any(c.depth == "identity" and c.state == "passed" for c in self.checks)
         must_run = all(
-            c.state != "not_run" for c in self.checks if c.depth in ("provenance", "identity", "integrity")
+            c.state != "not_run"
+            for c in self.checks
+            if c.depth in ("provenance", "identity", "integrity")
         )
         return identified and must_run and not any(c.state == "failed" for c in self.checks)
 
