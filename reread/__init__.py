@@ -12,12 +12,14 @@ this list and fails on an upward import, a cycle, or a module that is not listed
     replay       a recorded run again: audit (disk only) and replay (tools against recorded turns)
     verify       three layers of proof that an extension works, and the repair loop
     extensions   harness_config.yaml: tools, rails and skills, loaded and unloaded while running
+    brief        what the model is told
     gate         rereads script and artifacts and says what holds; never raises
     tools        one file per tool the model may call
     rails        one file per built-in lifecycle hook
     models       one file per model adapter other than Chat Completions
     session      what one run works with
     tasks        task files and flags become a Task
+    summary      values as JSON
     records      the run's folder: events, record, evidence
     scripts      PEP 723 header, environment, ScriptRun
     sandbox      the operating system's fence, one file per mechanism
@@ -27,6 +29,7 @@ this list and fails on an upward import, a cycle, or a module that is not listed
     examine      one file judged in a limited child process
     contracts    what a task asks of an artifact, as data
     formats      one file per artifact format: the checks that prove it
+    documents    YAML and JSON files that people write, read strictly
     files        every read and write inside a folder that others can change
     values       the words that all of these share
     plugins      finds the modules of a folder

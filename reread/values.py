@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
-from agent_runtime import Limits
+from agent_runtime import Limits, ToolError, Usage
 
 
 class Code(StrEnum):
@@ -411,3 +411,52 @@ class Finding:
 
 
 Status = Literal["complete", "validation-failed", "incomplete", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended, and what it is allowed to say about itself.
+
+    Attributes:
+        status: `complete` only when the gate proved every artifact and nothing stayed unresolved.
+        reason: code of what kept it from `complete`; '' for complete.
+        runtime_status: how the last round of the loop ended; says nothing about files.
+        scans: how often the skill folders were read.
+        tool_errors: each failed call, in order; `resolved` by a later success or not.
+        scripts: what the gate read of the scripts that ran.
+        artifacts: what it read of the declared artifacts, in the order of the task.
+        published: workspace path → digest there; empty unless complete.
+        semantic_correctness: always `not-assessed`; form and provenance are proven, not truth.
+    """
+
+    status: Status
+    run_id: str
+    reason: str = ""
+    cause: str = ""
+    remedy: str = ""
+    runtime_status: str = "not-started"
+    rounds: int = 0
+    available_skills: tuple[str, ...] = ()
+    selected_skills: tuple[str, ...] = ()
+    scans: int = 0
+    tool_errors: tuple[ToolError, ...] = ()
+    scripts: tuple[Evidence, ...] = ()
+    artifacts: tuple[Evidence, ...] = ()
+    runs: tuple[ScriptRun, ...] = ()
+    published: Mapping[str, str] = field(default_factory=dict)
+    turns: int = 0
+    tool_calls: int = 0
+    usage: Usage = Usage()
+    seconds: float = 0.0
+    semantic_correctness: Literal["not-assessed"] = "not-assessed"
+
+    @property
+    def ok(self) -> bool:
+        """It is complete."""
+        return self.status == "complete"
+
+    @property
+    def ok_artifacts(self) -> bool:
+        """Every script and every declared artifact is proven, and there is at least one."""
+        read = (*self.scripts, *self.artifacts)
+        return bool(self.artifacts) and all(evidence.ok for evidence in read)

@@ -1,0 +1,150 @@
+"""Fixed conversations: what a model would have said, and the host's own steps in between.
+
+A fixture is one JSON file. It names its task, states the status and exit code that are right, and
+holds the turns of each round. A step with `host` is not the model's: it is what somebody else does
+meanwhile (a file changed, an approval given), and is named as such.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent_runtime import Failure, Reply, ScriptedModel, ScriptStep, scripted
+from reread.approvals import Approvals
+from reread.session import Session
+from reread.values import Code
+from reread.workspace import Workspace
+
+Step = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Fixture:
+    """A fixed conversation.
+
+    Attributes:
+        samples: the folder that holds `fixtures/`, `tasks/` and `scripts/`.
+        before: host steps on the user's folder before the run starts.
+        rounds: the turns of each round, host steps among them.
+        options: flags that belong to it.
+        expect: `status`, `exit_code` and `codes` that are right.
+    """
+
+    name: str
+    about: str
+    samples: Path
+    task: Path
+    before: tuple[Step, ...]
+    rounds: tuple[tuple[Step, ...], ...]
+    options: tuple[str, ...]
+    expect: Mapping[str, Any]
+
+
+def names(samples: Path) -> tuple[str, ...]:
+    """Return the names of the fixtures, sorted."""
+    return tuple(sorted(path.stem for path in (samples / "fixtures").glob("*.json")))
+
+
+def load(name: str, samples: Path) -> Fixture:
+    """Read a fixture.
+
+    Raises:
+        Failure: fixture_unknown.
+    """
+    known = names(samples)
+    if name not in known:
+        raise Failure(
+            Code.fixture_unknown,
+            f"There is no fixture '{name}'.",
+            f"Use one of: {', '.join(known)}.",
+        )
+    value = json.loads((samples / "fixtures" / f"{name}.json").read_text("utf-8"))
+    return Fixture(
+        name=name,
+        about=value.get("about", ""),
+        samples=samples,
+        task=samples / value["task"],
+        before=tuple(value.get("before", ())),
+        rounds=tuple(tuple(turns) for turns in value["rounds"]),
+        options=tuple(value.get("options", ())),
+        expect=value.get("expect", {}),
+    )
+
+
+def prepare(fixture: Fixture, workspace: Workspace, approvals: Approvals) -> None:
+    """Take the host's steps that come before the run."""
+    for step in fixture.before:
+        if step["host"] == "approve_overwrite":
+            data = workspace.folder.read(step["path"])
+            approvals.grant(f"overwrite:{step['path']}", hashlib.sha256(data).hexdigest())
+        else:
+            _change(workspace.root, step, fixture.samples)
+
+
+def model(fixture: Fixture, session: Session) -> ScriptedModel:
+    """Return the model that says what the fixture holds."""
+    turns = 0
+    rounds: list[list[ScriptStep]] = []
+    for steps in fixture.rounds:
+        built: list[ScriptStep] = []
+        for step in steps:
+            if "host" in step:
+                built.append(_host(fixture, session, step))
+            else:
+                turns += 1
+                built.append(_reply(fixture, step, turns))
+        rounds.append(built)
+    return ScriptedModel(rounds)
+
+
+def _reply(fixture: Fixture, step: Step, turn: int) -> Reply:
+    calls = [
+        (call["tool"], _filled(call.get("arguments", {}), fixture.samples))
+        for call in step.get("calls", ())
+    ]
+    return scripted(step.get("say", ""), *calls, turn=turn)
+
+
+def _filled(value: Any, samples: Path) -> Any:
+    """Replace {"$file": …} by that file's text and {"$json": …} by the value as JSON text."""
+    if isinstance(value, Mapping):
+        if set(value) == {"$file"}:
+            return (samples / value["$file"]).read_text("utf-8")
+        if set(value) == {"$json"}:
+            return json.dumps(value["$json"], ensure_ascii=False, indent=2)
+        return {key: _filled(item, samples) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_filled(item, samples) for item in value]
+    return value
+
+
+def _host(fixture: Fixture, session: Session, step: Step) -> Callable[[], Awaitable[None]]:
+    async def act() -> None:
+        session.record.event("host.step", {"host": step["host"], "path": step.get("path", "")})
+        _change(session.work.folder.root, step, fixture.samples)
+
+    return act
+
+
+def _change(root: Path, step: Step, samples: Path) -> None:
+    """Change a file as somebody outside the program would, past every guard of it."""
+    path = root / step["path"]
+    kind = step["host"]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "write":
+        path.write_text(str(_filled(step["text"], samples)), encoding="utf-8")
+    elif kind == "append":
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write(str(step["text"]))
+    elif kind == "delete":
+        path.unlink()
+    elif kind == "symlink":
+        path.unlink(missing_ok=True)
+        path.symlink_to(step["target"])
+    else:
+        raise ValueError(f"a fixture knows no host step '{kind}'")

@@ -1,0 +1,44 @@
+"""create_skill: persist a skill proposal whose whole content a human has approved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent_runtime import Tool
+from reread.session import Session
+from reread.skills import PROPOSAL_SCHEMA, persist_proposal, proposal_from
+
+
+def tool(session: Session) -> Tool:
+    """Make the tool for a run."""
+
+    async def create(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        proposal = proposal_from(arguments)
+        approval = session.approvals.spend(
+            f"skill-proposal:{proposal.name}",
+            proposal.sha256,
+            cause=f"The skill '{proposal.name}' would be created, and nobody has approved it.",
+            remedy="A person looks at the proposal file and adds --approve-skill-proposal PATH.",
+        )
+        made = persist_proposal(session.skills, proposal)
+        session.record.event(
+            "skill.created",
+            {"name": proposal.name, "sha256": made.sha256, "approved_at": approval.granted_at},
+        )
+        return {
+            "name": proposal.name,
+            "path": made.path,
+            "sha256": made.sha256,
+            "scans": session.skills.scans,
+        }
+
+    return Tool(
+        "create_skill",
+        "Persist a new skill. Works only for exactly the content that a person approved "
+        "beforehand; an existing skill is never replaced.",
+        PROPOSAL_SCHEMA,
+        create,
+        changes=True,
+        subject=lambda arguments: str(arguments.get("name", "")),
+    )

@@ -1,0 +1,150 @@
+"""Moves proven files into their places: all of them or none, also through a crash.
+
+A journal in the run's folder says what is about to happen before the first file moves. Whoever
+opens the workspace next finds it and goes on: files that are still as they were proven are moved
+on, and where that is impossible what was replaced is put back.
+
+Proves: a published file has the digest that the gate read, and the old file is kept in
+`replaced/`. Does not prove: that a power cut keeps what the disk itself had not written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from agent_runtime import Failure
+from reread.files import ConfinedFolder
+from reread.values import Code
+from reread.workspace import Work, Workspace
+
+JOURNAL = "publish.json"
+JOURNAL_LIMIT = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """A file that may be published.
+
+    Attributes:
+        path: in the work folder and in the workspace alike.
+        sha256: what the gate read.
+        replaces: digest of the user's file that a human gave up for it; None where there is none.
+    """
+
+    path: str
+    sha256: str
+    replaces: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What was done about a publishing that a crash left open.
+
+    Attributes:
+        finished: every file is in its place now; else every place is as it was before the run.
+        record: the record that the run was about to write.
+    """
+
+    run_id: str
+    finished: bool
+    record: Mapping[str, Any]
+
+
+def publish(work: Work, files: Sequence[Proven], record: Mapping[str, Any]) -> dict[str, str]:
+    """Move every file into its place and return path → digest as read there.
+
+    Args:
+        record: what the run will write last; kept in the journal, so that the next start can.
+
+    Raises:
+        Failure: publish_failed, with the workspace as it was before.
+    """
+    journal = {"files": [asdict(file) for file in files], "record": record}
+    text = json.dumps(journal, ensure_ascii=False, sort_keys=True, default=str)
+    work.run.write(JOURNAL, text.encode("utf-8", "backslashreplace"))
+    try:
+        for file in files:
+            _move(work, file)
+        return {file.path: file.sha256 for file in files}
+    except Failure as failure:
+        _undo(work, files)
+        work.run.remove(JOURNAL)
+        raise Failure(
+            Code.publish_failed,
+            f"A proven file could not be put in its place ({failure.code}): {failure.cause}",
+            f"{failure.remedy} The proven files are in '{work.folder.root}'.",
+        ) from failure
+
+
+def close(work: Work) -> None:
+    """Drop the journal, once the record is written."""
+    work.run.remove(JOURNAL)
+
+
+def recover(workspace: Workspace) -> tuple[Recovered, ...]:
+    """Finish or undo what a crash left open. Call it with the workspace held."""
+    found = []
+    for entry in sorted((workspace.root / "runs").iterdir()):
+        if not entry.is_symlink() and entry.is_dir() and (entry / JOURNAL).is_file():
+            found.append(_recover(Work(workspace, entry.name)))
+    return tuple(found)
+
+
+def _recover(work: Work) -> Recovered:
+    journal = json.loads(work.run.read(JOURNAL, limit=JOURNAL_LIMIT))
+    files = [Proven(**file) for file in journal["files"]]
+    try:
+        for file in files:
+            _move(work, file)
+    except Failure:
+        _undo(work, files)
+        return Recovered(work.run_id, False, journal["record"])
+    return Recovered(work.run_id, True, journal["record"])
+
+
+def _move(work: Work, file: Proven) -> None:
+    """Put one file in its place; done already is done."""
+    users = work.workspace.folder
+    if users.sha256(file.path) == file.sha256 and work.folder.sha256(file.path) is None:
+        return
+    if work.folder.sha256(file.path) != file.sha256:
+        raise _changed(file.path, "the proven file is not what the gate read")
+    if file.replaces is not None:
+        _keep_old(work, file)
+    work.folder.move(file.path, users, file.path, expect=file.replaces)
+    if users.sha256(file.path) != file.sha256:
+        raise _changed(file.path, "the file in its place is not what the gate read")
+
+
+def _keep_old(work: Work, file: Proven) -> None:
+    old = work.workspace.folder.read(file.path)
+    kept = work.run.write(f"replaced/{file.path}", old)
+    if kept.sha256 != file.replaces:
+        work.run.remove(f"replaced/{file.path}")
+        raise _changed(file.path, "it is not the file whose replacement was approved")
+
+
+def _undo(work: Work, files: Sequence[Proven]) -> None:
+    """Put back what was there, and the proven files back into the work folder."""
+    users = work.workspace.folder
+    for file in files:
+        if users.sha256(file.path) != file.sha256 or work.folder.sha256(file.path) is not None:
+            continue  # this one had not moved, or somebody has changed it since: theirs now
+        users.move(file.path, work.folder, file.path)
+        if file.replaces is not None:
+            _restore(work.run, users, file.path)
+
+
+def _restore(run: ConfinedFolder, users: ConfinedFolder, path: str) -> None:
+    users.write(path, run.read(f"replaced/{path}"), expect=None)
+
+
+def _changed(path: str, what: str) -> Failure:
+    return Failure(
+        Code.changed_meanwhile,
+        f"'{path}': {what}.",
+        "See what else writes there, then run the task again.",
+    )
