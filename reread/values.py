@@ -37,7 +37,9 @@ class Code(StrEnum):
     path_not_found = "path_not_found"
     not_a_regular_file = "not_a_regular_file"
     file_too_large = "file_too_large"
+    folder_too_large = "folder_too_large"
     not_utf8 = "not_utf8"
+    read_failed = "read_failed"
     write_failed = "write_failed"
     changed_meanwhile = "changed_meanwhile"
 
