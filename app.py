@@ -7,10 +7,7 @@ imported before it is needed, so that `--help` answers at once.
 from __future__ import annotations
 
 import argparse
-import asyncio
-import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,7 +48,8 @@ def run_parser() -> argparse.ArgumentParser:
     from reread import commands
 
     parser = argparse.ArgumentParser(
-        prog="app.py [run]",
+        prog="app.py",
+        usage="%(prog)s [run] [TASK.yaml] [options]",
         description="Do a task with a model and a confined Python script, and prove from disk "
         "that it is done.",
         epilog=EPILOG.format(commands=commands.summary()),
@@ -203,10 +201,10 @@ def _shown(group: argparse._ArgumentGroup) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Do one task as the flags say and print how it ended."""
-    from agent_runtime import Failure
-
     parser = run_parser()
     arguments = parser.parse_args(argv)
+    from agent_runtime import Failure  # asyncio comes with it, which `--help` does not need
+
     try:
         fixture = _fixture(arguments)
         if fixture and fixture.options:
@@ -241,6 +239,8 @@ def compose(arguments: argparse.Namespace, fixture: Fixture | None) -> tuple[str
     Raises:
         Failure: usage_invalid, task_invalid, no_artifact_declared, model_not_configured, …
     """
+    import tempfile
+
     from reread.job import Job
 
     settings, mode = None, ""
@@ -328,6 +328,9 @@ def _permissions(arguments: argparse.Namespace, task: Task) -> Permissions:
 
 def _perform(arguments: argparse.Namespace, job: Job) -> int:
     """Run the job under a view, print the end, and clear a temporary workspace after a complete."""
+    import asyncio
+    import shutil
+
     from agent_runtime import Failure
     from reread import commands, junit, summary, view
     from reread.job import perform
@@ -356,6 +359,8 @@ def _perform(arguments: argparse.Namespace, job: Job) -> int:
 
 def _refused(arguments: argparse.Namespace, failure: Failure, job: Job | None = None) -> int:
     """Say why a run did not start or did not end, and keep the last line a JSON object."""
+    import shutil
+
     from reread import commands
 
     if not arguments.json:

@@ -7,7 +7,9 @@ this list and fails on an upward import, a cycle, or a module that is not listed
     batch        many tasks, durable, on one machine or many
     mcp          the same gate and runner as an MCP server, and MCP servers as tools
     report       one record becomes one self-contained HTML page
-    run          execute(): the story of one run; what commands, batch and mcp call
+    view         what a person sees while a run goes on
+    job          what a run is composed of; what commands, batch and mcp start
+    run          execute(): the story of one run
     fixtures     fixed conversations, and the host's own steps between their turns
     replay       a recorded run again: audit (disk only) and replay (tools against recorded turns)
     verify       three layers of proof that an extension works, and the repair loop

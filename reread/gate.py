@@ -141,8 +141,7 @@ def _provenance(
 
 
 def _check(name: str, problem: Problem | None) -> Check:
-    state = "failed" if problem else "passed"
-    return Check(name, "provenance", state, problem=problem)
+    return Check(name, "provenance", "failed" if problem else "passed", problem=problem)
 
 
 def _not_ours(session: Session, expected: Expected, made: Made | None) -> Problem | None:
@@ -196,12 +195,12 @@ def _script(session: Session, run: ScriptRun) -> Evidence:
     try:
         data = _script_bytes(session, run)
     except Failure as failure:
-        problem = Problem(
+        gone = Problem(
             Code.script_changed_since_run, run.path, failure.cause, "Write it and run it again."
         )
-        return Evidence(run.path, "py", None, 0, (_check("script.exists", problem),))
+        return Evidence(run.path, "py", None, 0, (_check("script.exists", gone),))
     sha256 = hashlib.sha256(data).hexdigest()
-    problem = None
+    problem: Problem | None = None
     if sha256 != run.sha256:
         problem = Problem(
             Code.script_changed_since_run,

@@ -100,7 +100,7 @@ def _failed(verdict: gate.Verdict, conversation: Conversation) -> Iterator[Findi
 
 
 def _code(code: str) -> Code:
-    return Code(code) if code in Code else Code.tool_failed
+    return Code(code) if code in Code.__members__ else Code.tool_failed
 
 
 def _settle(

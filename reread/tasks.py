@@ -80,7 +80,7 @@ def task_from(document: documents.Document) -> Task:
 
 
 def renamed(declared: Sequence[Expected], paths: Sequence[str]) -> tuple[Expected, ...]:
-    """Return artifacts with these paths; each keeps the contract of a declared one of its format."""
+    """Return artifacts at these paths, each with the contract of a declared one of its format."""
     left = list(declared)
     made = []
     for path in paths:

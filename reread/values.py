@@ -448,7 +448,7 @@ class Outcome:
     published: Mapping[str, str] = field(default_factory=dict)
     turns: int = 0
     tool_calls: int = 0
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
     semantic_correctness: Literal["not-assessed"] = "not-assessed"
 

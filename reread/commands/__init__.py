@@ -6,15 +6,16 @@ the front page loads none of them. Exit statuses are decided here, for all of th
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agent_runtime import Failure
 from reread import plugins
-from reread.values import Outcome
+
+if TYPE_CHECKING:
+    from agent_runtime import Failure
+    from reread.values import Outcome
 
 SUMMARY: Mapping[str, str] = {
     "check": "judge files without a model: the gate alone",
@@ -75,6 +76,10 @@ def named(arguments: Sequence[str]) -> str:
 
 def start(name: str, arguments: Sequence[str]) -> int:
     """Run a command and return the exit status."""
+    import argparse
+
+    from agent_runtime import Failure
+
     module = plugins.load(sys.modules[__name__], name)
     parser = argparse.ArgumentParser(
         prog=f"app.py {name}",
