@@ -275,11 +275,11 @@ class BadInputIsNamedAndNothingIsLost(Workplace):
 
     def test_an_output_outside_the_permitted_folders(self) -> None:
         """Only outputs/ and drafts/."""
-        self.refused("path_not_allowed", 1, "inputs/a.json", "--output", "inputs/a.json")
+        self.refused("path_not_allowed", 2, "inputs/a.json", "--output", "inputs/a.json")
 
     def test_an_output_that_climbs_out(self) -> None:
         """Parent folders are refused."""
-        self.refused("path_not_allowed", 1, "..", "--output", "outputs/../../a.json")
+        self.refused("path_not_allowed", 2, "..", "--output", "outputs/../../a.json")
 
     def test_two_artifacts_with_one_path(self) -> None:
         """Case twins count as one."""
@@ -306,7 +306,7 @@ class BadInputIsNamedAndNothingIsLost(Workplace):
         path = self.task_file(
             "text: do it\ninputs: [inputs/none.csv]\nartifacts: [{path: outputs/a.json}]\n"
         )
-        self.refused("path_not_found", 1, "inputs/none.csv", path)
+        self.refused("path_not_found", 2, "inputs/none.csv", path)
 
     def test_live_without_credentials(self) -> None:
         """SA-1: an error, never a fixture."""
@@ -350,7 +350,7 @@ class ARunCanBeInterrupted(Workplace):
             if found:
                 return found[0]
             time.sleep(0.05)
-        self.fail(f"{pattern} did not appear")
+        raise AssertionError(f"{pattern} did not appear")
 
 
 if __name__ == "__main__":

@@ -44,6 +44,8 @@ EXIT_OF_CODE: Mapping[str, int] = {
     "no_artifact_declared": 2,
     "workspace_invalid": 2,
     "run_unknown": 2,
+    "path_not_allowed": 2,
+    "path_not_found": 2,
     "approval_required": 3,
     "approval_stale": 3,
     "extension_not_verified": 3,
