@@ -264,6 +264,7 @@ class Isolation:
         mechanism: the file in `reread/sandbox/` that ran it.
         filesystem: confined (reads and writes), write-confined, or unconfined.
         network: blocked, open (allowed by the human), or not enforced.
+        layers: what it is made of ("namespaces", "seccomp", "landlock"), as far as active here.
         limits: limit name → how it holds ("rlimit", "watched", "none").
         degraded: what this mechanism cannot hold here, in words.
     """
@@ -271,6 +272,7 @@ class Isolation:
     mechanism: str
     filesystem: Literal["confined", "write-confined", "unconfined"]
     network: Literal["blocked", "open", "not enforced"]
+    layers: tuple[str, ...] = ()
     limits: Mapping[str, str] = field(default_factory=dict)
     degraded: tuple[str, ...] = ()
 

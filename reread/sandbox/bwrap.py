@@ -1,0 +1,167 @@
+"""bubblewrap: a root of its own made of mounts, no network, own process ids; seccomp inside.
+
+Holds: what is not mounted cannot be named, what is mounted read-only cannot be changed in any way
+(modes and times included); no network at all; the tree dies with its first process.
+Does not hold: links, FIFOs and set-id bits inside the writable folders, which whoever reads them
+afterwards must refuse. Where the network was allowed, the services of this machine are in reach.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from reread.sandbox import _landlock, _seccomp, _system
+from reread.sandbox._fence import Fence, Launch
+from reread.values import Isolation
+
+NAME = "bwrap"
+RANK = 2
+MOUNTS = True
+SECCOMP_FD, STATUS_FD, PASSWD_FD, GROUP_FD = 100, 101, 102, 103
+NAMESPACES = (
+    *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
+    *("--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
+)
+
+
+def program() -> str | None:
+    """Return the path of bubblewrap; the system's own first, since profiles name that one."""
+    return shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin") or shutil.which("bwrap")
+
+
+@functools.cache
+def _options(path: str) -> str:
+    try:
+        shown = subprocess.run(
+            [path, "--help"], capture_output=True, text=True, timeout=10, env={}, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return shown.stdout + shown.stderr
+
+
+def missing() -> str:
+    """Say why it cannot work here, or ''."""
+    if sys.platform != "linux":
+        return "bubblewrap needs Linux"
+    if not program():
+        return "bubblewrap (bwrap) is not installed"
+    if not _seccomp.supported():
+        return f"there is no system call filter for {platform.machine()}"
+    return ""
+
+
+def launch(fence: Fence, argv: Sequence[str]) -> Launch:
+    """Say how to start `argv` inside `fence`."""
+    path = program() or "bwrap"
+    command = [path, *NAMESPACES]
+    if "--disable-userns" in _options(path):
+        command.append("--disable-userns")
+    if not fence.network:
+        command.append("--unshare-net")
+    command += _root(fence)
+    for folder in ("/", "/dev"):  # what is left of them is memory that no limit would count
+        command += ["--remount-ro", folder]
+    command += ["--clearenv", *_environment(fence), "--chdir", str(fence.cwd)]
+    command += ["--seccomp", str(SECCOMP_FD), "--json-status-fd", str(STATUS_FD), "--", *argv]
+    families = (_seccomp.AF_UNIX, _seccomp.AF_INET, _seccomp.AF_INET6)
+    return Launch(
+        command,
+        {"PATH": "/usr/bin:/bin"},  # it is process 1 in there, and /proc shows this to the script
+        landlock=_scope(),
+        files={
+            SECCOMP_FD: _seccomp.build(families, shared_world=False).hex(),
+            PASSWD_FD: _account(f"x:{os.getuid()}:{os.getgid()}::{_home(fence)}:/bin/sh"),
+            GROUP_FD: _account(f"x:{os.getgid()}:"),
+        },
+        status_fd=STATUS_FD,
+    )
+
+
+def _scope() -> dict[str, object] | None:
+    """Return rules that keep signals and abstract sockets inside; files are the mounts' business.
+
+    A ruleset that handles files would forbid bubblewrap its mounts.
+    """
+    if _landlock.abi() < 6:
+        return None
+    return {"files": False, "tcp": False, "scope": True, "read": [], "write": [], "devices": []}
+
+
+def _account(fields: str) -> str:
+    return f"script:{fields}\n".encode().hex()
+
+
+def _home(fence: Fence) -> Path:
+    return fence.tmp or fence.cwd
+
+
+def _environment(fence: Fence) -> Iterator[str]:
+    for name, value in fence.env.items():
+        yield from ("--setenv", name, value)
+
+
+def _root(fence: Fence) -> list[str]:
+    """Return the mounts in their order: the system first, then what lies inside of it."""
+    mounts: list[str] = []
+    for library in map(Path, _system.LIBRARIES):
+        if library.is_symlink():
+            mounts += ["--symlink", str(library.readlink()), str(library)]
+        elif library.exists():
+            mounts += ["--ro-bind", str(library), str(library)]
+    settings = _system.SETTINGS + (_system.NAME_SERVICE if fence.network else ())
+    for setting in _system.existing(settings):
+        mounts += ["--ro-bind", str(setting), str(setting)]
+    mounts += ["--ro-bind-data", str(PASSWD_FD), "/etc/passwd"]
+    mounts += ["--ro-bind-data", str(GROUP_FD), "/etc/group"]
+    mounts += ["--proc", "/proc", "--dev", "/dev"]
+    if fence.tmp:  # all of it in one folder, so that one look weighs it
+        for shared, name in (("/dev/shm", "shm"), ("/tmp", "tmp"), ("/var/tmp", "tmp")):
+            (fence.tmp / name).mkdir(mode=0o700, exist_ok=True)
+            mounts += ["--bind", str(fence.tmp / name), shared]
+    for folder in sorted(set(fence.readable), key=lambda folder: len(folder.parts)):
+        mounts += ["--ro-bind", str(folder), str(folder)]
+    for folder in fence.changeable:
+        mounts += ["--bind", str(folder), str(folder)]
+    for view in fence.views:
+        mounts += ["--ro-bind", str(view.source), str(view.target)]
+    return mounts
+
+
+def isolation(fence: Fence) -> Isolation:
+    """Say which layers hold, and which do not."""
+    scoped = _landlock.abi() >= 6
+    degraded = []
+    if fence.network:
+        degraded.append("the network was allowed, and with it the services of this machine")
+        if not scoped:
+            degraded.append("abstract unix sockets of this machine are in reach")
+    return Isolation(
+        NAME,
+        "confined",
+        "open" if fence.network else "blocked",
+        layers=("namespaces", "seccomp", *(("landlock",) if scoped else ())),
+        limits=limits(),
+        degraded=tuple(degraded),
+    )
+
+
+def limits() -> dict[str, str]:
+    """Say how each limit holds."""
+    return {
+        "timeout": "watched",
+        "cpu": "watched and rlimit",
+        "memory": "watched and rlimit",
+        "processes": "watched",
+        "open_files": "rlimit",
+        "file_size": "rlimit",
+        "written": "watched",
+        "output": "watched",
+    }
