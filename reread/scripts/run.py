@@ -48,15 +48,13 @@ class Place:
 
     Attributes:
         work: its working folder; outputs/ and drafts/ in it are writable.
-        inputs: the user's folder, seen as work/inputs, read-only.
-        previous: what an earlier run left, seen as work/previous, read-only; `None` for nothing.
+        views: relative name → folder of the user's that is seen there, read-only.
         logs: the whole of what it printed is kept here.
         readable: what else it may read.
     """
 
     work: Path
-    inputs: Path
-    previous: Path | None
+    views: Mapping[str, Path]
     logs: Path
     readable: tuple[Path, ...] = ()
 
@@ -145,12 +143,7 @@ def _fence(
     limits: ScriptLimits,
 ) -> Fence:
     writable = tuple(_folder(place.work / name) for name in WRITABLE)
-    seen = {"inputs": place.inputs, "previous": place.previous}
-    views = tuple(
-        View(source, place.work / name)
-        for name, source in seen.items()
-        if source is not None and source != place.work / name
-    )
+    views = tuple(View(source, place.work / name) for name, source in place.views.items())
     base = interpreter(ready.base)
     return Fence(
         readable=(place.work, ready.folder, *base, file, *place.readable),
@@ -182,10 +175,11 @@ def _prepare_views(views: tuple[View, ...], mounts: bool) -> None:
         if view.target.is_symlink():
             view.target.unlink()
         if mounts:
-            view.target.mkdir(exist_ok=True)
+            view.target.mkdir(exist_ok=True, parents=True)
             continue
         if view.target.is_dir():
             view.target.rmdir()
+        view.target.parent.mkdir(exist_ok=True, parents=True)
         view.target.symlink_to(view.source)
 
 

@@ -15,6 +15,7 @@ from reread.session import Session
 from reread.summary import isolation
 from reread.tools import schema, text
 from reread.values import Code, ScriptRun
+from reread.workspace import VIEWS
 
 SCRIPT_LIMIT = 1 << 20
 
@@ -39,7 +40,7 @@ def tool(session: Session) -> Tool:
             permissions=session.task.permissions,
             limits=session.task.script_limits,
             shipped=session.shipped,
-            emit=session.record.event,
+            emit=lambda kind, data: _tell(session, kind, data),
         )
         left = session.work.ledger.ran(
             ran.sha256, ok=ran.failure is None, before=before, after=session.work.snapshot()
@@ -75,12 +76,16 @@ def _script(session: Session, arguments: Mapping[str, Any]) -> tuple[str, Path, 
     return str(file), file, data
 
 
+def _tell(session: Session, kind: str, data: Mapping[str, Any]) -> None:
+    """Record what happened; output is only shown, since the whole of it is kept in logs/."""
+    (session.record.tell if kind == "script.output" else session.record.event)(kind, data)
+
+
 def _place(session: Session) -> Place:
     work = session.work
     return Place(
         work=work.folder.root,
-        inputs=work.workspace.root / "inputs",
-        previous=work.workspace.root / "outputs",
+        views={name: work.workspace.root / real for name, real in VIEWS.items()},
         logs=work.run.root / "logs",
     )
 

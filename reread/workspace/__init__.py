@@ -29,6 +29,8 @@ from reread.workspace.lock import locked
 PUBLISHED = ("outputs", "drafts")
 WRITABLE = ("outputs", "drafts", "scripts")
 SCRIPT_WRITABLE = ("outputs", "drafts")
+VIEWS = {"inputs": "inputs", "previous/outputs": "outputs", "previous/drafts": "drafts"}
+"""What a run sees read-only: its name in the work folder → the user's folder."""
 
 
 class Place(NamedTuple):
