@@ -88,7 +88,7 @@ def recover(workspace: Workspace) -> tuple[publish.Recovered, ...]:
                 "reason": Code.publish_failed,
                 "published": {},
             }
-        folder.write(records.RECORD, records.as_line({**record, "recovered": True}))
+        records.write_record(folder, {**record, "recovered": True})
         folder.remove(publish.JOURNAL)
     return found
 
