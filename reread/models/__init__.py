@@ -8,10 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_runtime import Limits
+from reread.models._context import shorten
+from reread.models._settings import settings_from_environment
 
 if TYPE_CHECKING:
     from reread.models._settings import Settings
     from reread.models.chat import ChatModel, Progress
+
+__all__ = ["APIS", "open_model", "settings_from_environment", "shorten"]
 
 APIS = ("chat", "responses")
 

@@ -63,17 +63,16 @@ def settings_from_environment(
     model = env.get("OPENAI_MODEL", "").strip()
     if not model:
         raise _missing("OPENAI_MODEL", "the name of a model that the service offers")
-    settings = Settings("", model, base_url, options or {})
     key = env.get("OPENAI_API_KEY", "").strip()
-    if not key and not settings.local:
-        raise _missing("OPENAI_API_KEY", "the key of the service")
+    if not key:
+        raise _missing("OPENAI_API_KEY", "the key of the service; a local server takes any text")
     if not key.isascii() or not key.isprintable() or " " in key:
         raise Failure(
             Code.model_not_configured,
             "OPENAI_API_KEY holds characters that no HTTP header can carry (it is not shown here).",
             "Copy the key again, without quotes, blanks or line breaks inside.",
         )
-    return Settings(key or "none", model, base_url, options or {})
+    return Settings(key, model, base_url, options or {})
 
 
 def _base_url(text: str) -> str:

@@ -103,7 +103,8 @@ def _compare(recorded: Sequence[Event], seen: Sequence[Event]) -> tuple[int, str
     """Return how many steps are the same, and the diff of the first that is not."""
     then = list(_facts(of_kind(recorded, *COMPARED)))
     now = list(_facts(of_kind(seen, *COMPARED)))
-    for number, (old, new) in enumerate(zip_longest(then, now, fillvalue={})):
+    nothing: Mapping[str, Any] = {}
+    for number, (old, new) in enumerate(zip_longest(then, now, fillvalue=nothing)):
         if old != new:
             return number, _diff(old, new, number + 1)
     return len(then), ""
@@ -129,12 +130,10 @@ def _facts(events: Iterable[Event]) -> Iterator[Mapping[str, Any]]:
 
 
 def _diff(old: Mapping[str, Any], new: Mapping[str, Any], number: int) -> str:
-    lines = [
-        json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True, default=str).splitlines()
-        for value in (old, new)
-    ]
-    return "\n".join(
-        difflib.unified_diff(
-            *lines, fromfile=f"recorded, step {number}", tofile=f"now, step {number}", lineterm=""
-        )
-    )
+    names = (f"recorded, step {number}", f"now, step {number}")
+    return "\n".join(difflib.unified_diff(_lines(old), _lines(new), *names, lineterm=""))
+
+
+def _lines(value: Mapping[str, Any]) -> list[str]:
+    text = json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True, default=str)
+    return text.splitlines()

@@ -11,7 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agent_runtime import Failure, Message, Model, Rail, Reply, ScriptedModel, Tool, ToolCall
+from agent_runtime import (
+    Failure,
+    Message,
+    Metered,
+    Model,
+    Rail,
+    Reply,
+    ScriptedModel,
+    Tool,
+    ToolCall,
+    Usage,
+)
 from reread import records, tasks
 from reread.rails.recorder import Recorder
 from reread.records import Listener, Record
@@ -60,6 +71,12 @@ class Playback(Rail):
             return await self._then.reply(messages, tools)
         self._left -= 1
         return await self._recorded.reply(messages, tools)
+
+    def expect(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Usage:
+        """Foresee what the next request costs; a recorded turn is paid for already."""
+        if self.live and isinstance(self._then, Metered):
+            return self._then.expect(messages, tools)
+        return Usage()
 
     async def before_tool_call(self, call: ToolCall) -> ToolCall:
         """Note which call runs."""
