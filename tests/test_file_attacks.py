@@ -29,7 +29,13 @@ __all__ = ["place"]  # the fixture
 
 ROOT = Path(__file__).resolve().parent.parent
 RACE = 10.0 if os.environ.get("REREAD_SLOW_TESTS") == "1" else 1.5
-MOMENTS = ("opened", "written", "synced", "renamed")
+MOMENTS = ("opened", "written", "synced", "exchanged", "renamed")
+CASES = [
+    (expect, moment)
+    for expect in ("any", "none", "digest")
+    for moment in MOMENTS
+    if moment != "exchanged" or expect == "digest"  # only a named file is exchanged
+]
 EXCHANGE = 2
 OLD, NEW = b"old" * 50_000, b"new!" * 60_000
 
@@ -141,8 +147,7 @@ class TestRaces:
 
 
 class TestKilledWriters:
-    @pytest.mark.parametrize("moment", MOMENTS)
-    @pytest.mark.parametrize("expect", ("any", "none", "digest"))
+    @pytest.mark.parametrize(("expect", "moment"), CASES)
     def test_the_old_file_or_the_new_one_is_there_and_the_next_start_leaves_nothing_else(
         self, place: Path, moment: str, expect: str
     ) -> None:
@@ -155,7 +160,7 @@ class TestKilledWriters:
 
         assert in_child(place, write) == -signal.SIGKILL
         there = (place / "a").read_bytes() if (place / "a").exists() else None
-        if moment == "renamed":
+        if moment in ("exchanged", "renamed"):
             assert there == NEW
         else:
             assert there == (None if expect == "none" else OLD)
@@ -168,8 +173,10 @@ class TestKilledWriters:
         self, place: Path, moment: str
     ) -> None:
         def write() -> None:
-            ConfinedFolder(place, watch=kill_at(moment)).write("a", OLD)
+            ConfinedFolder(place, watch=kill_at(moment)).write("a", OLD, expect=digest(b"first"))
 
+        (place / "a").write_bytes(b"first")
+        os.chown(place / "a", place.stat().st_uid, place.stat().st_gid)
         assert in_child(place, write) == -signal.SIGKILL
         start = time.monotonic()
         assert ConfinedFolder(place).write("a", NEW).sha256 == digest(NEW)
@@ -197,7 +204,7 @@ class TestKilledWriters:
         ConfinedFolder(place).sweep()
         assert names(place) == ["a"]
 
-    @pytest.mark.parametrize("moment", ("synced", "renamed"))
+    @pytest.mark.parametrize("moment", ("exchanged", "renamed"))
     def test_a_mover_killed_loses_neither_file(self, place: Path, moment: str) -> None:
         (place / "new").write_bytes(NEW)
         (place / "a").write_bytes(OLD)
@@ -208,10 +215,11 @@ class TestKilledWriters:
             folder = ConfinedFolder(place, watch=kill_at(moment))
             folder.move("new", folder, "a", expect=digest(OLD))
 
-        # A move within one file system writes nothing, so it has only the one moment.
-        assert in_child(place, move) == (0 if moment == "synced" else -signal.SIGKILL)
+        assert in_child(place, move) == -signal.SIGKILL
         assert (place / "a").read_bytes() == NEW
-        assert names(place) == ["a"]
+        if moment == "exchanged":
+            assert (place / "new").read_bytes() == OLD
+        assert names(place) == (["a", "new"] if moment == "exchanged" else ["a"])
 
 
 def kill_at(moment: str) -> Callable[[str], None]:

@@ -177,7 +177,8 @@ class ConfinedFolder:
         """Move a file to a path of another folder in one step and return what is on disk then.
 
         Between two file systems it is copied, and so is a file with a second name, which would
-        go on changing what was moved.
+        go on changing what was moved. A kill loses neither file, but can leave the replaced one
+        under the name of the moved one.
 
         Args:
             expect: what must be at the target at the moment of replacement.

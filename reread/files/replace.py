@@ -7,7 +7,8 @@ is out of everybody's way, and put back if it is not the one that was meant.
 Proves: no reader, crash or kill sees half a file; no file that was not named by its digest is
 lost; what takes the name is the file that was written, not one that was put there instead.
 Does not prove: that a disk keeps what it said it synced. Where a system cannot exchange names, the
-old file is looked at right before the rename, and a change between the two would be lost.
+old file is looked at right before the rename, and a change between the two would be lost; so would
+one that was made in the instant before the exchange, were the program killed in the instant after.
 """
 
 from __future__ import annotations
@@ -41,10 +42,11 @@ Expect = str | None | Anything
 Identity = tuple[int, int]
 """Device and inode."""
 
-Moment = Literal["opened", "written", "synced", "renamed"]
+Moment = Literal["opened", "written", "synced", "exchanged", "renamed"]
 Watch = Callable[[Moment], None]
-"""Told how far a write has come: after the temporary file is opened, written and synced, and
-right after the rename, before anything is read back."""
+"""Told how far a write has come: after the temporary file is opened, written and synced, after an
+exchange while the old file still lies under the other name, and when only the new one is left,
+before it is read back."""
 
 
 def unwatched(moment: Moment) -> None:
@@ -176,7 +178,7 @@ def put(source: Place, target: Place, *, expect: Expect, watch: Watch) -> None:
     if identity(source.look()) != source.identity:
         raise _not_ours(target)
     try:
-        _rename(source, target, expect)
+        _rename(source, target, expect, watch)
     except OSError as error:
         if error.errno not in UNSUPPORTED:
             raise
@@ -236,7 +238,7 @@ def _remove_if_unused(folder: Directory, name: str) -> bool:
         os.close(fd)
 
 
-def _rename(source: Place, target: Place, expect: Expect) -> None:
+def _rename(source: Place, target: Place, expect: Expect, watch: Watch) -> None:
     if isinstance(expect, Anything):
         source.folder.rename(source.name, target.folder, target.name)
     elif expect is None:
@@ -246,10 +248,10 @@ def _rename(source: Place, target: Place, expect: Expect) -> None:
             _check_expected(target.sha256(), None, target.shown)
             raise
     else:
-        _exchange(source, target, expect)
+        _exchange(source, target, expect, watch)
 
 
-def _exchange(source: Place, target: Place, expect: str) -> None:
+def _exchange(source: Place, target: Place, expect: str, watch: Watch) -> None:
     try:
         exchange(source.folder, source.name, target.folder, target.name)
     except FileNotFoundError:
@@ -257,6 +259,7 @@ def _exchange(source: Place, target: Place, expect: str) -> None:
         raise
     old = Place(source.folder, source.name, target.shown)
     try:
+        watch("exchanged")
         _check_single(old.look(), target.shown)
         _check_expected(old.sha256(), expect, target.shown)
     except BaseException:  # an interrupt here must not cost the old file either
