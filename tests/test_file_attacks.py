@@ -88,6 +88,14 @@ def operations(folder: ConfinedFolder) -> tuple[Callable[[], object], ...]:
     )
 
 
+def plant(root: Path) -> None:
+    """Put a file of ours below the folder, and beside it a link to one outside."""
+    (root / "fresh").write_bytes(b"mine")
+    (root / "fresh").replace(root / "inside" / "a")
+    (root / "fresh").symlink_to(root.parent / "outside" / "a")
+    (root / "fresh").replace(root / "link")
+
+
 def state(outside: Path) -> list[tuple[str, int, int, bytes]]:
     """Return all that a write into the folder would change."""
     paths = [outside, *sorted(outside.rglob("*"))]
@@ -112,25 +120,27 @@ class TestRaces:
             (root / "link").symlink_to(outside, target_is_directory=True)
             pair = ("root/inside", "root/link")
         else:
-            (root / "link").symlink_to(outside / "a")
+            plant(root)
             pair = ("root/inside/a", "root/link")
         if place.stat().st_uid != os.geteuid():
             for path in place.rglob("*"):
                 os.chown(path, USER, USER, follow_symlinks=False)
         before = state(outside)
         with swapping(place, *pair) as swaps:
-            assert in_child(place, lambda: self.use(root, swaps)) == 0
+            assert in_child(place, lambda: self.use(root, swapped, swaps)) == 0
             assert swaps() > 200
         assert state(outside) == before
 
     @staticmethod
-    def use(root: Path, swaps: Callable[[], int]) -> None:
+    def use(root: Path, swapped: str, swaps: Callable[[], int]) -> None:
         """Do everything until the time is over; each outcome must be ours or a refusal."""
         folder = ConfinedFolder(root)
         secret = digest(b"secret")
         until = time.monotonic() + RACE
         outcomes: dict[str, int] = {}
         while time.monotonic() < until or swaps() < 200:
+            if swapped == "file":
+                plant(root)  # a write may replace the link itself, which ends the attack
             for operation in operations(folder):
                 try:
                     result = operation()
