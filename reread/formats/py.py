@@ -6,7 +6,7 @@ import ast
 import io
 import tokenize
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from reread.formats import Format, Source
 from reread.formats._bytes import nothing, posing
@@ -62,7 +62,9 @@ def _substance(tree: ast.Module, name: str, contract: Mapping[str, Any]) -> Iter
         yield passed("py.has_content", "substance")
         return
     bodies = [
-        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        cast("ast.FunctionDef", node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     works = [node for node in bodies if any(_does(item) for item in node.body)]
     outside = [node for node in tree.body if _does(node) and not _defines(node)]
@@ -90,7 +92,7 @@ def _declares(node: ast.stmt) -> bool:
 
 
 def _does(node: ast.stmt) -> bool:
-    """Say whether a statement is more than a docstring, `pass`, `…` or `raise NotImplementedError`."""
+    """Say whether a statement is more than a docstring, `pass`, `…` or a refusal to work."""
     if isinstance(node, ast.Pass):
         return False
     if isinstance(node, ast.Expr):
