@@ -1,7 +1,9 @@
 """Opening a regular file inside an open folder, and reading its bytes.
 
-Proves: what was opened is a regular file, by its descriptor, and has no second name elsewhere
-unless the caller allowed that. A FIFO, device or socket is refused and never waited for.
+Proves: what was opened is a regular file, by its descriptor. A FIFO, device or socket is refused
+and never waited for.
+Does not prove: that the file has no second name elsewhere. Reading one does no harm, and package
+managers and backups make many; only replacing looks at that.
 """
 
 from __future__ import annotations
@@ -20,12 +22,11 @@ from reread.values import Code
 _CHUNK = 1 << 20
 
 
-def open_regular(parent: Directory, name: str, shown: str, *, hard_links: bool) -> int:
+def open_regular(parent: Directory, name: str, shown: str) -> int:
     """Open a file for reading and return its descriptor.
 
     Raises:
-        Failure: path_not_found, path_not_allowed (a link, or a second hard link),
-            not_a_regular_file, read_failed.
+        Failure: path_not_found, path_not_allowed (a link), not_a_regular_file, read_failed.
     """
     try:
         fd = parent.open(name)
@@ -34,15 +35,15 @@ def open_regular(parent: Directory, name: str, shown: str, *, hard_links: bool) 
     except OSError as error:
         raise _not_opened(parent, name, shown, error) from error
     try:
-        check_regular(os.fstat(fd), shown, hard_links=hard_links)
+        check_regular(os.fstat(fd), shown)
     except Failure:
         os.close(fd)
         raise
     return fd
 
 
-def check_regular(found: os.stat_result, shown: str, *, hard_links: bool) -> None:
-    """Refuse what is no regular file of its own.
+def check_regular(found: os.stat_result, shown: str) -> None:
+    """Refuse what is no regular file.
 
     Raises:
         Failure: path_not_allowed, not_a_regular_file.
@@ -54,13 +55,6 @@ def check_regular(found: os.stat_result, shown: str, *, hard_links: bool) -> Non
             Code.not_a_regular_file,
             f"'{printable(shown)}' is a {kind_of(found)}, not a regular file.",
             "Name a file; list the folder to see what is there.",
-        )
-    if found.st_nlink > 1 and not hard_links:
-        raise Failure(
-            Code.path_not_allowed,
-            f"'{printable(shown)}' has {found.st_nlink} hard links, so it may be a file of "
-            "another folder.",
-            "Replace it by a copy of its own.",
         )
 
 
@@ -91,6 +85,11 @@ def sha256_of(fd: int) -> str:
     return digest.hexdigest()
 
 
+def digest(data: bytes) -> str:
+    """Return the sha256 of bytes as everything here writes it: 64 lower-case hex digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
 def read_all(fd: int, shown: str, limit: int | None) -> bytes:
     """Read an open file to its end.
 
@@ -99,11 +98,12 @@ def read_all(fd: int, shown: str, limit: int | None) -> bytes:
     """
     data = bytearray()
     try:
+        if limit is not None and (size := os.fstat(fd).st_size) > limit:
+            raise _too_large(shown, size, limit)
         for chunk in chunks(fd):
             data += chunk
             if limit is not None and len(data) > limit:
-                size = max(len(data), os.fstat(fd).st_size)
-                raise _too_large(shown, size, limit)
+                raise _too_large(shown, len(data), limit)
     except OSError as error:
         raise read_failed(error, shown) from error
     return bytes(data)
@@ -118,12 +118,16 @@ def _too_large(shown: str, size: int, limit: int) -> Failure:
 
 
 def _not_opened(parent: Directory, name: str, shown: str, error: OSError) -> Failure:
-    found = parent.stat(name)
-    if found is None:
-        return not_found(parent, name, shown)
-    if error.errno in (errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.EISDIR, errno.EACCES):
+    found = parent.peek(name)
+    if found is not None and error.errno in (
+        errno.ELOOP,
+        errno.ENXIO,
+        errno.ENODEV,
+        errno.EISDIR,
+        errno.EACCES,
+    ):
         try:
-            check_regular(found, shown, hard_links=True)
+            check_regular(found, shown)
         except Failure as failure:
             return failure
     return read_failed(error, shown)

@@ -1,8 +1,7 @@
 """One open folder, and the way down to it that follows no link.
 
 Each component is opened relative to the descriptor of the one before it, so that no check can be
-made on one folder and used on another. The kernel's own openat2 does the same in one call and is
-only the quicker way: where it refuses, the walk says why.
+made on one folder and used on another.
 
 Proves: what is opened lies below the root, and no component was a link at the moment it was used.
 Does not prove: anything about the root itself and what is above it, which the caller trusts; nor,
@@ -15,6 +14,7 @@ import errno
 import os
 import stat
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 
 from agent_runtime import Failure
@@ -82,7 +82,7 @@ class Directory:
     @property
     def identity(self) -> tuple[int, int]:
         """Device and inode: the same for two handles on one folder."""
-        found = os.stat(self.path) if self.fd is None else os.fstat(self.fd)
+        found = Path(self.path).stat() if self.fd is None else os.fstat(self.fd)
         return found.st_dev, found.st_ino
 
     def enter(self, name: str) -> Directory:
@@ -106,6 +106,13 @@ class Directory:
         try:
             return os.stat(self._at(name), dir_fd=self.fd, follow_symlinks=False)
         except FileNotFoundError:
+            return None
+
+    def peek(self, name: str) -> os.stat_result | None:
+        """Look at a name to explain a failure; None where there is nothing or we may not look."""
+        try:
+            return self.stat(name)
+        except OSError:
             return None
 
     def names(self) -> list[str]:
@@ -141,8 +148,13 @@ class Directory:
 
     def sync(self) -> None:
         """Make what was renamed here last through a loss of power, where the system can."""
-        if self.fd is not None:
+        if self.fd is None:
+            return
+        try:
             os.fsync(self.fd)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # not for folders, there
+                raise
 
 
 def descend(root: Directory, parts: Sequence[str], *, make: bool = False) -> Directory:
@@ -201,7 +213,7 @@ def not_found(parent: Directory, name: str, shown: str) -> Failure:
 
 def not_a_folder(parent: Directory, name: str, shown: str, error: OSError) -> Failure:
     """Say why a component could not be entered."""
-    found = parent.stat(name)
+    found = parent.peek(name)
     if found is not None and stat.S_ISLNK(found.st_mode):
         return link_refused(shown)
     if found is not None and not stat.S_ISDIR(found.st_mode):

@@ -1,7 +1,7 @@
 """Which relative names are allowed, the same on every system.
 
-A workspace that was filled on Linux must open on Windows and macOS, and a name must never mean
-two files or hide what it is. So the rules of the strictest system hold everywhere.
+A workspace goes from one system to another, and a name must mean one file there and show what it
+is. So what is a device, a stream, a twin or a way out on one of them is refused on all.
 
 Proves: a name that passes has no way up or out, names no device or stream, shows as it is.
 Does not prove: that the path holds no link. Only opening it one component at a time does.
@@ -20,16 +20,17 @@ NAME_BYTES = 255
 PATH_BYTES = 1024
 MAX_DEPTH = 64
 
-TEMPORARY = re.compile(r"\.rr-[0-9a-f]{8}", re.IGNORECASE)
-"""Names of our own half-written files: short, so that they fit beside a name of 255 bytes."""
+TEMPORARY = re.compile(r"\.reread-[0-9a-f]{16}\.part", re.IGNORECASE)
+"""Names of unfinished writes. No path may name one, and no listing shows one."""
 
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _JOINERS = frozenset("\u200c\u200d")  # Persian words and family emoji are written with them
-_NUMBERS = "123456789\u00b9\u00b2\u00b3"  # Windows takes COM with a superscript digit as well
+_NUMBERS = "0123456789\u00b9\u00b2\u00b3"  # Windows takes COM with a superscript digit as well
 _DEVICES = frozenset(
-    {"CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"}
+    {"CON", "PRN", "AUX", "NUL", "CLOCK$", "CONIN$", "CONOUT$"}
     | {port + number for port in ("COM", "LPT") for number in _NUMBERS}
 )
+_SEEN_APART = str.maketrans("", "", "".join(_JOINERS))
 
 
 def check_name(relative: str) -> tuple[str, ...]:
@@ -46,15 +47,22 @@ def check_name(relative: str) -> tuple[str, ...]:
 
 
 def folded(name: str) -> str:
-    """Return the form under which macOS and Windows take two names for one."""
-    composed = unicodedata.normalize("NFC", name).casefold()
-    return unicodedata.normalize("NFC", composed)
+    """Return the form that is the same for two names which a system or a reader takes for one."""
+    if name.isascii():
+        return name.lower()
+    decomposed = unicodedata.normalize("NFD", name.translate(_SEEN_APART)).casefold()
+    return unicodedata.normalize("NFD", decomposed)
 
 
 def twin(name: str, names: Iterable[str]) -> str | None:
     """Return the one of `names` that differs from `name` only in case or composition."""
     wanted = folded(name)
     return next((other for other in names if other != name and folded(other) == wanted), None)
+
+
+def encodable(path: str) -> str:
+    r"""Return `path` with each byte that is no UTF-8 as \udcxx, which no path can hold."""
+    return path.encode("utf-8", "backslashreplace").decode()
 
 
 def printable(path: str) -> str:
@@ -78,6 +86,8 @@ def _refusal(relative: str, rule: str) -> Failure:
 def _broken_rule(relative: str) -> str:
     if not relative:
         return "is empty"
+    if len(relative) > PATH_BYTES:
+        return f"is longer than {PATH_BYTES} bytes"
     if relative.startswith("/"):
         return "is absolute"
     if "\\" in relative:
@@ -100,7 +110,7 @@ def _broken_part_rule(part: str) -> str:
         return rule
     if len(part.encode()) > NAME_BYTES:
         return f"has a component of more than {NAME_BYTES} bytes"
-    if part[-1] in ". ":
+    if part[-1] == "." or part[-1].isspace():
         return "has a component that ends with a dot or a space"
     if part.split(".")[0].rstrip(" ").upper() in _DEVICES:
         return "names a device of Windows"
