@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 Message = dict[str, Any]
 """A Chat Completions message as it goes over the wire."""
@@ -102,12 +102,14 @@ class Reply:
 
     Attributes:
         message: what goes into the history, calls included, as the service wants it back.
+        nudge: where it is no answer (empty, cut off), what the model shall be told, once in a round.
     """
 
     text: str
     calls: tuple[ToolCall, ...]
     message: Message
     usage: Usage = Usage()
+    nudge: str = ""
 
 
 class Model(Protocol):
@@ -119,6 +121,15 @@ class Model(Protocol):
 
     async def aclose(self) -> None:
         """Release connections. Called on every path, also after a failure; safe to call twice."""
+        ...
+
+
+@runtime_checkable
+class Metered(Protocol):
+    """A model whose requests cost something that can be foreseen."""
+
+    def expect(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Usage:
+        """Estimate the next request. Raises Failure context_too_long where it cannot fit."""
         ...
 
 
@@ -340,15 +351,19 @@ async def run_agent(
     Raises whatever is neither a Failure nor an answer: that is a bug, or a cancellation.
     """
     desk = _Desk(conversation, tools, rails)
-    text = ""
+    text, nudged = "", False
     await _open(conversation, rails)
     try:
         while True:
             reply = await _ask(model, desk, shorten)
             text = reply.text or text
-            if not reply.calls:
+            if not reply.calls and (not reply.nudge or nudged):
                 ended = Round("complete", text)
                 break
+            if not reply.calls:
+                nudged = True
+                conversation.messages.append({"role": "user", "content": reply.nudge})
+                continue
             stopped = await desk.answer(reply.calls)
             if stopped:
                 ended = Round(stopped.status, text, stopped.failure)
@@ -401,9 +416,10 @@ async def _ask(model: Model, desk: _Desk, shorten: Shorten | None) -> Reply:
 
 async def _request(model: Model, desk: _Desk) -> Reply:
     budget = desk.conversation.budget
-    budget.reserve_turn()
+    messages, tools = desk.conversation.messages, desk.tools
+    budget.reserve_turn(model.expect(messages, tools) if isinstance(model, Metered) else Usage())
     async with budget.running():
-        reply = await model.reply(desk.conversation.messages, desk.tools)
+        reply = await model.reply(messages, tools)
     budget.commit(reply.usage)
     return reply
 

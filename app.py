@@ -240,6 +240,7 @@ def compose(arguments: argparse.Namespace, fixture: Fixture | None) -> tuple[str
         Failure: usage_invalid, task_invalid, no_artifact_declared, model_not_configured, …
     """
     import tempfile
+    from dataclasses import replace
 
     from reread.job import Job
 
@@ -249,7 +250,7 @@ def compose(arguments: argparse.Namespace, fixture: Fixture | None) -> tuple[str
     else:
         from reread import models
 
-        settings = models.settings_from_environment()
+        settings = replace(models.settings_from_environment(), stream=not arguments.no_stream)
         mode = "mode=live"
     return mode, Job(
         task=_task(arguments, fixture),
@@ -258,8 +259,6 @@ def compose(arguments: argparse.Namespace, fixture: Fixture | None) -> tuple[str
         fixture=fixture,
         settings=settings,
         api=arguments.api,
-        stream=not arguments.no_stream,
-        prices=arguments.prices,
         overwrites=tuple(arguments.approve_overwrite),
         proposals=tuple(arguments.approve_skill_proposal),
         skill_roots=tuple(arguments.skills_root),

@@ -76,19 +76,11 @@ def started(session: Session, messages: Sequence[Message]) -> dict[str, Any]:
 
 def facts(session: Session) -> dict[str, Any]:
     """Return what is fixed before the first request: task, inputs, skills, approvals."""
-    task = session.task
     return {
         "run_id": session.work.run_id,
-        "task": {
-            "name": task.name,
-            "text": task.text,
-            "topic": task.topic,
-            "script": task.script,
-            "inputs": list(task.inputs),
-            "artifacts": [_expected(expected) for expected in task.artifacts],
-            "repairs": task.repairs,
-        },
+        "task": summary.task(session.task),
         "inputs": dict(session.inputs),
+        "replaces": dict(session.replaces),
         "skills": {
             "selected": dict(session.skills.digests(session.selection)),
             "activated": dict(session.progress.activated),
@@ -125,15 +117,6 @@ def _line(expected: Expected) -> str:
         asked = "; must hold: " + json.dumps(dict(expected.contract), ensure_ascii=False)
     edit = f"; an edit of previous/{expected.baseline}" if expected.baseline else ""
     return f"{expected.path} ({expected.format}){edit}{asked}"
-
-
-def _expected(expected: Expected) -> dict[str, Any]:
-    return {
-        "path": expected.path,
-        "format": expected.format,
-        "contract": dict(expected.contract),
-        "baseline": expected.baseline,
-    }
 
 
 def _approval(subject: str, sha256: str, granted_at: str) -> dict[str, str]:

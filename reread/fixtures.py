@@ -83,7 +83,7 @@ def prepare(fixture: Fixture, workspace: Workspace, approvals: Approvals) -> Non
             data = workspace.folder.read(step["path"])
             approvals.grant(f"overwrite:{step['path']}", hashlib.sha256(data).hexdigest())
         else:
-            _change(workspace.root, step, fixture.samples)
+            change(workspace.root, _filled(step, fixture.samples))
 
 
 def model(fixture: Fixture, session: Session) -> ScriptedModel:
@@ -125,19 +125,20 @@ def _filled(value: Any, samples: Path) -> Any:
 
 def _host(fixture: Fixture, session: Session, step: Step) -> Callable[[], Awaitable[None]]:
     async def act() -> None:
-        session.record.event("host.step", {"host": step["host"], "path": step.get("path", "")})
-        _change(session.work.folder.root, step, fixture.samples)
+        filled = _filled(step, fixture.samples)
+        session.record.event("host.step", filled)
+        change(session.work.folder.root, filled)
 
     return act
 
 
-def _change(root: Path, step: Step, samples: Path) -> None:
+def change(root: Path, step: Step) -> None:
     """Change a file as somebody outside the program would, past every guard of it."""
     path = root / step["path"]
     kind = step["host"]
     path.parent.mkdir(parents=True, exist_ok=True)
     if kind == "write":
-        path.write_text(str(_filled(step["text"], samples)), encoding="utf-8")
+        path.write_text(str(step["text"]), encoding="utf-8")
     elif kind == "append":
         with path.open("a", encoding="utf-8") as stream:
             stream.write(str(step["text"]))

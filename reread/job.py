@@ -6,18 +6,25 @@ one place that says what a human allowed and what a model gets.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agent_runtime import Failure, Model
-from reread import fixtures, models, records
+from agent_runtime import Failure, Model, ScriptedModel
+from reread import fixtures, records
 from reread.approvals import Approvals
+from reread.models import open_model, shorten
 from reread.records import Listener
+from reread.replay.resume import QuietRecorder, answering, answers_of, open_resumed, played
 from reread.run import execute
 from reread.session import Session, open_session
 from reread.skills import Skills, read_proposal
 from reread.values import Code, Outcome, Task
 from reread.workspace import Workspace, publish
+
+if TYPE_CHECKING:
+    from reread.models._settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +49,8 @@ class Job:
     trust_skills: bool = False
     extensions: tuple[Path, ...] = ()
     trusted_extensions: tuple[Path, ...] = ()
-    settings: models.Settings | None = None
+    settings: Settings | None = None
     api: str = "chat"
-    stream: bool = True
-    prices: Path | None = None
     tidy: bool = False
     run_id: str = ""
 
@@ -72,7 +77,37 @@ async def perform(job: Job, *, listeners: tuple[Listener, ...] = ()) -> Outcome:
             shipped=job.fixture is not None,
             run_id=job.run_id,
         )
-        return await execute(_model(job, session), session)
+        model = _model(job, session)
+        rails = (model,) if isinstance(model, ScriptedModel) else ()
+        return await execute(model, session, rails=rails, shorten=shorten)
+
+
+async def resume(
+    workspace: Workspace,
+    run_id: str,
+    settings: Callable[[], Settings],
+    *,
+    listeners: tuple[Listener, ...] = (),
+) -> Outcome:
+    """Go on with a run that was cut off.
+
+    Raises:
+        Failure: usage_invalid, when it has ended; record_invalid; model_not_configured.
+    """
+    with workspace.held():
+        recover(workspace)
+        session, events = open_resumed(workspace, run_id, listeners=listeners)
+        then = open_model(settings(), limits=session.task.limits)
+        playback = played(session, events, then)
+        answers = answers_of(events)
+        return await execute(
+            playback,
+            session,
+            rails=(playback,),
+            wrap=answering(playback, answers),
+            shorten=shorten,
+            recorder=QuietRecorder(session.record, playback, answers),
+        )
 
 
 def recover(workspace: Workspace) -> tuple[publish.Recovered, ...]:
@@ -88,7 +123,7 @@ def recover(workspace: Workspace) -> tuple[publish.Recovered, ...]:
                 "reason": Code.publish_failed,
                 "published": {},
             }
-        folder.write(records.RECORD, records.as_line({**record, "recovered": True}))
+        records.write_record(folder, {**record, "recovered": True})
         folder.remove(publish.JOURNAL)
     return found
 
@@ -130,10 +165,19 @@ def _overwrite(workspace: Workspace, word: str) -> tuple[str, str]:
 def _model(job: Job, session: Session) -> Model:
     if job.fixture:
         return fixtures.model(job.fixture, session)
-    return models.open_model(
-        job.settings or models.settings_from_environment(),
+    if job.settings is None:
+        raise _no_model()
+    return open_model(
+        job.settings,
         api=job.api,
-        stream=job.stream,
-        prices=job.prices,
-        tell=session.record.tell,
+        limits=session.task.limits,
+        progress=lambda kind, text: session.record.tell("model.progress", {kind: text}),
+    )
+
+
+def _no_model() -> Failure:
+    return Failure(
+        Code.model_not_configured,
+        "The job has neither a fixture nor the settings of a model service.",
+        "Set OPENAI_API_KEY and OPENAI_MODEL.",
     )

@@ -16,12 +16,16 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from agent_runtime import Failure
 from reread.files import ConfinedFolder
+from reread.values import Code
 
 EVENTS_SCHEMA = "reread.event/1"
 RECORD_SCHEMA = "reread.record/1"
 EVENTS = "events.jsonl"
 RECORD = "record.json"
+JOURNAL = "publish.json"
+RECORD_LIMIT = 1 << 30
 
 Listener = Callable[[str, Mapping[str, Any]], None]
 """Told of each event after it is on disk: its kind and its data."""
@@ -30,11 +34,14 @@ Listener = Callable[[str, Mapping[str, Any]], None]
 class Record:
     """The record of one run while it is being written."""
 
-    def __init__(self, folder: ConfinedFolder, listeners: tuple[Listener, ...] = ()) -> None:
+    def __init__(
+        self, folder: ConfinedFolder, listeners: tuple[Listener, ...] = (), *, after: int = 0
+    ) -> None:
+        """Open the record; `after` is the number of events that a resumed run has already."""
         self.folder = folder
         self.listeners = list(listeners)
         self.started = time.monotonic()
-        self._number = 0
+        self._number = after
         # The folder is the program's own and new, so a plain append is enough, and one write call
         # for each line keeps lines whole.
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
@@ -66,9 +73,7 @@ class Record:
 
     def finish(self, record: Mapping[str, Any]) -> None:
         """Write `record.json`: the run has ended."""
-        events = self.folder.sha256(EVENTS)
-        whole = {**record, "events": {"count": self._number, "sha256": events}}
-        self.folder.write(RECORD, as_line(whole))
+        write_record(self.folder, record)
 
     def close(self) -> None:
         """Release the file; safe to call twice."""
@@ -81,6 +86,66 @@ def as_line(value: Mapping[str, Any]) -> bytes:
     """Return one line of JSON with sorted keys; a lone surrogate becomes an escape."""
     text = json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
     return text.encode("utf-8", "backslashreplace") + b"\n"
+
+
+def write_record(folder: ConfinedFolder, record: Mapping[str, Any]) -> None:
+    """Write `record.json` with the digests of everything else in the run's folder, and its own.
+
+    The record's own digest finds damage and careless edits. It is no signature: whoever can write
+    the folder can make another one. Keep `record.json` or its digest elsewhere to know better.
+    """
+    files = {
+        entry.path: folder.sha256(entry.path)
+        for entry in folder.walk()
+        if entry.kind == "file" and entry.path not in (RECORD, JOURNAL)
+    }
+    whole = {**record, "schema": RECORD_SCHEMA, "files": files}
+    folder.write(RECORD, as_line({**whole, "digest": digest(whole)}))
+
+
+def read_record(folder: ConfinedFolder) -> dict[str, Any]:
+    """Return a finished record.
+
+    Raises:
+        Failure: record_invalid, when it is missing, malformed or not what it was.
+    """
+    try:
+        value = json.loads(folder.read(RECORD, limit=RECORD_LIMIT))
+    except Failure as failure:
+        raise _invalid(folder, f"it has none ({failure.code}), so the run has not ended") from None
+    except ValueError as error:
+        raise _invalid(folder, f"it is not JSON: {str(error)[:200]}") from None
+    if not isinstance(value, dict) or value.get("schema") != RECORD_SCHEMA:
+        raise _invalid(folder, f"its schema is not {RECORD_SCHEMA}")
+    whole = {key: item for key, item in value.items() if key != "digest"}
+    if value.get("digest") != digest(whole):
+        raise _invalid(folder, "it does not have the digest that it was written with")
+    return value
+
+
+def read_events(folder: ConfinedFolder) -> tuple[dict[str, Any], ...]:
+    """Return the events of a run; a last line that a crash cut off is left out.
+
+    Raises:
+        Failure: record_invalid, for a line that is no event.
+    """
+    lines = folder.read(EVENTS, limit=RECORD_LIMIT).split(b"\n")
+    try:
+        events = tuple(json.loads(line) for line in lines[:-1])
+    except ValueError as error:
+        raise _invalid(folder, f"{EVENTS} has a broken line: {str(error)[:200]}") from None
+    if any(not isinstance(e, dict) or e.get("schema") != EVENTS_SCHEMA for e in events):
+        raise _invalid(folder, f"{EVENTS} has a line that is no {EVENTS_SCHEMA}")
+    return events
+
+
+def _invalid(folder: ConfinedFolder, why: str) -> Failure:
+    return Failure(
+        Code.record_invalid,
+        f"'{folder.root}' has no sound record: {why}.",
+        "Use the folder of a run that has ended; python app.py resume RUN goes on with one that "
+        "was cut off.",
+    )
 
 
 def digest(value: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ Does not prove: that the content is right.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -41,20 +41,26 @@ async def execute(
     tools: Sequence[Tool] = (),
     rails: Sequence[Rail] = (),
     shorten: Shorten | None = None,
+    wrap: Callable[[Tool], Tool] = lambda tool: tool,
+    recorder: Rail | None = None,
 ) -> Outcome:
     """Do the task of a session and return how it ended; the record is on disk then.
 
     Args:
         tools: more powers than the built-in ones, such as those of extensions.
         rails: hooks beside the recorder.
+        wrap: put around each tool; how a resumed run gives recorded answers.
+        recorder: writes turns and answers; by default each of them.
 
     Raises whatever is a bug, and a cancellation, after the record says `interrupted`.
     """
-    conversation = Conversation(brief.opening(session), Budget(session.task.limits))
+    opening = session.opening or brief.opening(session)
+    conversation = Conversation(opening, Budget(session.task.limits))
     verdict, ended, rounds = None, Round("complete", ""), 0
-    powers = (*all_tools(session), *tools)
-    hooks = (Recorder(session.record), *rails)
-    session.record.event("run.started", brief.started(session, conversation.messages))
+    powers = tuple(wrap(tool) for tool in (*all_tools(session), *tools))
+    hooks = (recorder or Recorder(session.record), *rails)
+    kind = "run.resumed" if session.opening else "run.started"
+    session.record.event(kind, brief.started(session, conversation.messages))
     try:
         while True:
             rounds += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agent_runtime import Failure
+from agent_runtime import Failure, Message
 from reread.approvals import Approvals
 from reread.records import Listener, Record
 from reread.skills import Selection, Skills
@@ -37,6 +37,7 @@ class Session:
         inputs: path below inputs/ → digest at the start.
         shipped: the scripts come with the program (a fixture), so they run with what fence there
             is; scripts of a model need one.
+        opening: the messages that a resumed run started with; empty for a new one.
     """
 
     task: Task
@@ -49,6 +50,7 @@ class Session:
     inputs: Mapping[str, str] = field(default_factory=dict)
     shipped: bool = False
     progress: Progress = field(default_factory=Progress)
+    opening: tuple[Message, ...] = ()
 
 
 def open_session(

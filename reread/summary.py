@@ -6,11 +6,13 @@ Keys are a promise to those who read them by program; a new one may come, none g
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from agent_runtime import ToolError, Usage
 from reread.values import (
     Check,
+    Code,
     Environment,
     Evidence,
     Finding,
@@ -18,6 +20,7 @@ from reread.values import (
     Outcome,
     Problem,
     ScriptRun,
+    Task,
 )
 
 
@@ -118,6 +121,11 @@ def finding(value: Finding) -> dict[str, Any]:
     }
 
 
+def task(value: Task) -> dict[str, Any]:
+    """Return a whole task; `reread.tasks.from_record` makes it again."""
+    return asdict(value)
+
+
 def tool_error(value: ToolError) -> dict[str, Any]:
     """Return one failed call."""
     return {
@@ -146,6 +154,24 @@ def script_run(value: ScriptRun) -> dict[str, Any]:
     }
 
 
+def script_run_from(value: Mapping[str, Any]) -> ScriptRun:
+    """Make a script run of a record again."""
+    made = value["environment"]
+    environment = Environment(**{**made, "python": ""}) if made else None
+    fence = value["isolation"]
+    return ScriptRun(
+        **{key: value[key] for key in _RUN_FIELDS},
+        environment=environment,
+        isolation=Isolation(
+            **{**fence, "layers": tuple(fence["layers"]), "degraded": tuple(fence["degraded"])}
+        ),
+        failure=Code(value["failure"]) if value["failure"] else None,
+    )
+
+
+_RUN_FIELDS = ("path", "sha256", "exit_code", "stdout", "stderr", "seconds", "peak_memory")
+
+
 def environment(value: Environment) -> dict[str, Any]:
     """Return the environment that a script ran in; its lock file is kept beside the record."""
     return {
@@ -163,6 +189,7 @@ def isolation(value: Isolation) -> dict[str, Any]:
         "mechanism": value.mechanism,
         "filesystem": value.filesystem,
         "network": value.network,
+        "layers": list(value.layers),
         "limits": dict(value.limits),
         "degraded": list(value.degraded),
     }

@@ -145,6 +145,21 @@ def with_contracts(task: Task, selected: Sequence[str], contract_of: ContractOf)
     return replace(task, artifacts=tuple(attached))
 
 
+def from_record(value: Mapping[str, Any]) -> Task:
+    """Make the task of a record again; it was checked when it was recorded."""
+    return Task(
+        **{
+            **value,
+            "artifacts": tuple(Expected(**item) for item in value["artifacts"]),
+            "skills": None if value["skills"] is None else tuple(value["skills"]),
+            "inputs": tuple(value["inputs"]),
+            "limits": Limits(**value["limits"]),
+            "script_limits": ScriptLimits(**value["script_limits"]),
+            "permissions": Permissions(**value["permissions"]),
+        }
+    )
+
+
 def _expected(document: documents.Document, index: int, item: Mapping[str, Any]) -> Expected:
     contract = item.get("contract", {})
     where = f"{document.name}, line {document.line(['artifacts', index, 'contract'])}"

@@ -7,6 +7,7 @@ root over open descriptors, follows no link, takes regular files only, and repla
     folder       ConfinedFolder: what the rest of the program uses
     listing      the walk, and the digests of before
     replace      one step from the old file to the new one
+    removal      a folder with everything in it
     swap         the renames that Python does not offer
     locks        one writer at a time in each folder
     content      regular files only, and their bytes

@@ -7,6 +7,7 @@ above it. `ConfinedFolder.label` says how names are resolved on this system.
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import os
 import stat
@@ -22,6 +23,7 @@ from reread.files.directory import (
     Directory,
     descend,
     link_refused,
+    not_a_folder,
     not_found,
     read_failed,
     write_failed,
@@ -29,6 +31,7 @@ from reread.files.directory import (
 from reread.files.listing import MAX_ENTRIES, Digests, Entry
 from reread.files.locks import held
 from reread.files.names import MAX_DEPTH, check_name, printable
+from reread.files.removal import remove_tree
 from reread.files.replace import (
     ANY,
     Expect,
@@ -36,6 +39,7 @@ from reread.files.replace import (
     Watch,
     Written,
     check_target,
+    identity,
     put,
     read_back,
     settle_mode,
@@ -173,7 +177,8 @@ class ConfinedFolder:
         """Move a file to a path of another folder in one step and return what is on disk then.
 
         Between two file systems it is copied, and so is a file with a second name, which would
-        go on changing what was moved.
+        go on changing what was moved. A kill loses neither file, but can leave the replaced one
+        under the name of the moved one.
 
         Args:
             expect: what must be at the target at the moment of replacement.
@@ -213,6 +218,24 @@ class ConfinedFolder:
                 remove(parts[-1])
                 parent.sync()
             except OSError as error:
+                raise write_failed(error, relative) from error
+
+    def remove_tree(self, relative: str) -> None:
+        """Remove a folder and everything in it, as deep and as locked as it may be.
+
+        Raises:
+            Failure: write_failed; path_not_allowed for a link.
+        """
+        parts = check_name(relative)
+        with self._folder(parts[:-1]) as parent:
+            try:
+                remove_tree(parent, parts[-1])
+                parent.sync()
+            except FileNotFoundError as error:
+                raise not_found(parent, parts[-1], relative) from error
+            except OSError as error:
+                if (found := parent.peek(parts[-1])) and not stat.S_ISDIR(found.st_mode):
+                    raise not_a_folder(parent, parts[-1], relative, error) from error
                 raise write_failed(error, relative) from error
 
     def walk(
@@ -294,6 +317,7 @@ def _move(source: Place, target: Place, expect: Expect, watch: Watch) -> Written
         try:
             settle_mode(fd, old)
             os.fsync(fd)
+            source = dataclasses.replace(source, identity=identity(os.fstat(fd)))
             return _rename(sha256, source, target, expect, watch)
         except OSError as error:
             if error.errno != errno.EXDEV:

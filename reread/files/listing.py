@@ -46,6 +46,7 @@ class Entry:
         path: relative to the root of the `ConfinedFolder`. Others made it, so `check_name` may
             refuse it; bytes that are no UTF-8 stand in it as \udcxx.
         nlink: more than 1 for a file that has another name somewhere.
+        ctime_ns: of the last change of content, name or mode; no program can set it.
     """
 
     path: str
@@ -54,6 +55,7 @@ class Entry:
     mtime_ns: int
     inode: int
     nlink: int
+    ctime_ns: int
 
 
 class Digests:
@@ -167,9 +169,15 @@ def _is_unfinished(name: str, found: os.stat_result) -> bool:
 
 def _entry(parts: Sequence[str], found: os.stat_result) -> Entry:
     kinds: dict[str, Kind] = {"file": "file", "folder": "folder", "link": "link"}
-    kind = kinds.get(kind_of(found), "other")
-    path = encodable("/".join(parts))
-    return Entry(path, kind, found.st_size, found.st_mtime_ns, found.st_ino, found.st_nlink)
+    return Entry(
+        path=encodable("/".join(parts)),
+        kind=kinds.get(kind_of(found), "other"),
+        size=found.st_size,
+        mtime_ns=found.st_mtime_ns,
+        inode=found.st_ino,
+        nlink=found.st_nlink,
+        ctime_ns=found.st_ctime_ns,
+    )
 
 
 def _state(found: os.stat_result) -> _State:

@@ -7,7 +7,8 @@ is out of everybody's way, and put back if it is not the one that was meant.
 Proves: no reader, crash or kill sees half a file; no file that was not named by its digest is
 lost; what takes the name is the file that was written, not one that was put there instead.
 Does not prove: that a disk keeps what it said it synced. Where a system cannot exchange names, the
-old file is looked at right before the rename, and a change between the two would be lost.
+old file is looked at right before the rename, and a change between the two would be lost; so would
+one that was made in the instant before the exchange, were the program killed in the instant after.
 """
 
 from __future__ import annotations
@@ -38,10 +39,14 @@ ANY: Final = Anything()
 Expect = str | None | Anything
 """What must be at the target: a sha256, None for nothing, ANY for no question asked."""
 
-Moment = Literal["opened", "written", "synced", "renamed"]
+Identity = tuple[int, int]
+"""Device and inode."""
+
+Moment = Literal["opened", "written", "synced", "exchanged", "renamed"]
 Watch = Callable[[Moment], None]
-"""Told how far a write has come: after the temporary file is opened, written and synced, and
-right after the rename, before anything is read back."""
+"""Told how far a write has come: after the temporary file is opened, written and synced, after an
+exchange while the old file still lies under the other name, and when only the new one is left,
+before it is read back."""
 
 
 def unwatched(moment: Moment) -> None:
@@ -49,7 +54,6 @@ def unwatched(moment: Moment) -> None:
 
 
 _PERMISSIONS = 0o777  # never suid, sgid or sticky
-_Identity = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +67,17 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One name in an open folder, and the path by which it is shown."""
+    """One name in an open folder.
+
+    Attributes:
+        shown: the path by which it is shown.
+        identity: of the file that was opened there, for one that is about to be renamed.
+    """
 
     folder: Directory
     name: str
     shown: str
+    identity: Identity | None = None
 
     def look(self) -> os.stat_result | None:
         """Look at it without following it; None where there is nothing."""
@@ -122,11 +132,12 @@ def staged(place: Place, data: Iterable[bytes], watch: Watch) -> Iterator[Place]
         watch("written")
         settle_mode(fd, place.look())
         os.fsync(fd)
+        mine = identity(os.fstat(fd))
         watch("synced")
         if os.name == "nt":
             os.close(fd)
             fd = -1  # Windows renames no open file
-        yield Place(place.folder, name, place.shown)
+        yield Place(place.folder, name, place.shown, mine)
     except OSError as error:
         raise write_failed(error, place.shown) from error
     finally:
@@ -149,26 +160,33 @@ def settle_mode(fd: int, old: os.stat_result | None) -> None:
         os.fchmod(fd, wanted)
 
 
+def identity(found: os.stat_result | None) -> Identity | None:
+    """Return device and inode, None for nothing."""
+    return None if found is None else (found.st_dev, found.st_ino)
+
+
 def put(source: Place, target: Place, *, expect: Expect, watch: Watch) -> None:
     """Move a finished file to its name, if what is there is what was expected.
 
-    Both folders must be held. The source name is free afterwards.
+    Both folders must be held. The source must carry its identity; its name is free afterwards.
 
     Raises:
         Failure: changed_meanwhile, path_not_allowed, not_a_regular_file.
         OSError: EXDEV, where the two folders are on different file systems.
     """
     check_target(target, expect)
-    mine = _identity(source.look())
+    if identity(source.look()) != source.identity:
+        raise _not_ours(target)
     try:
-        _rename(source, target, expect)
+        _rename(source, target, expect, watch)
     except OSError as error:
         if error.errno not in UNSUPPORTED:
             raise
         source.folder.rename(source.name, target.folder, target.name)
     watch("renamed")
-    if _identity(target.look()) != mine:
-        raise _intruder(target)
+    if identity(target.look()) != source.identity:
+        _take_away_link(target)
+        raise _not_ours(target)
     target.folder.sync()
 
 
@@ -220,7 +238,7 @@ def _remove_if_unused(folder: Directory, name: str) -> bool:
         os.close(fd)
 
 
-def _rename(source: Place, target: Place, expect: Expect) -> None:
+def _rename(source: Place, target: Place, expect: Expect, watch: Watch) -> None:
     if isinstance(expect, Anything):
         source.folder.rename(source.name, target.folder, target.name)
     elif expect is None:
@@ -230,11 +248,10 @@ def _rename(source: Place, target: Place, expect: Expect) -> None:
             _check_expected(target.sha256(), None, target.shown)
             raise
     else:
-        _exchange(source, target, expect)
+        _exchange(source, target, expect, watch)
 
 
-def _exchange(source: Place, target: Place, expect: str) -> None:
-    ours = source.look()
+def _exchange(source: Place, target: Place, expect: str, watch: Watch) -> None:
     try:
         exchange(source.folder, source.name, target.folder, target.name)
     except FileNotFoundError:
@@ -242,11 +259,12 @@ def _exchange(source: Place, target: Place, expect: str) -> None:
         raise
     old = Place(source.folder, source.name, target.shown)
     try:
+        watch("exchanged")
         _check_single(old.look(), target.shown)
         _check_expected(old.sha256(), expect, target.shown)
     except BaseException:  # an interrupt here must not cost the old file either
         exchange(source.folder, source.name, target.folder, target.name)
-        if _identity(source.look()) != _identity(ours):
+        if identity(source.look()) != source.identity:
             # Someone put a newer file there between the two; the newest one stays.
             exchange(source.folder, source.name, target.folder, target.name)
         raise
@@ -264,12 +282,8 @@ def _owner(found: os.stat_result) -> tuple[int, int]:
     return found.st_uid, found.st_gid
 
 
-def _identity(found: os.stat_result | None) -> _Identity | None:
-    return None if found is None else (found.st_dev, found.st_ino)
-
-
-def _intruder(target: Place) -> Failure:
-    """Take away a link that was put in the place of our own file between its sync and its rename.
+def _take_away_link(target: Place) -> None:
+    """Remove what took the name in the place of our own file, if somebody put a link there.
 
     A regular file stays: it can be somebody's own, put there right after ours.
     """
@@ -277,6 +291,9 @@ def _intruder(target: Place) -> Failure:
     if found is not None and not stat.S_ISREG(found.st_mode):
         with suppress(OSError):
             target.folder.unlink(target.name)
+
+
+def _not_ours(target: Place) -> Failure:
     return Failure(
         Code.changed_meanwhile,
         f"'{printable(target.shown)}' was exchanged for something else while it was written.",

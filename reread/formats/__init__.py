@@ -3,8 +3,9 @@
 A module `reread/formats/NAME.py` defines
 
     FORMAT = Format(name, suffixes, title, media_type)
-    def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Check]
-    def facts(...)                      # optional; see `reread.examine`
+    def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Check | Fact]
+    PRELOAD = ("lxml.etree",)                       # optional: readers worth loading before a fork
+    def compare(old: Source, new: Source) -> Iterator[Check]   # optional: what an edit has lost
 
 and is found by its file name: nothing else has to change. `check` runs in a child process with
 limits (`reread.examine`), reads hostile bytes, and may therefore use any library; heavy ones are
@@ -29,6 +30,7 @@ class Format:
     Attributes:
         name: as in a task file (`docx`).
         suffixes: lower case, with the dot; macro, template and strict variants included.
+        aliases: other words for it in a task file.
         title: for people ("Word document").
     """
 
@@ -36,6 +38,7 @@ class Format:
     suffixes: tuple[str, ...]
     title: str
     media_type: str
+    aliases: tuple[str, ...] = ()
 
 
 class Source:

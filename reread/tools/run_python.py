@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from agent_runtime import Failure, Tool
+from reread import summary
 from reread.scripts import Place, check_syntax, parse_header, run_script, temp_script
 from reread.session import Session
-from reread.summary import isolation
 from reread.tools import schema, text
 from reread.values import Code, ScriptRun
 from reread.workspace import VIEWS
@@ -45,7 +45,7 @@ def tool(session: Session) -> Tool:
         left = session.work.ledger.ran(
             ran.sha256, ok=ran.failure is None, before=before, after=session.work.snapshot()
         )
-        _keep(session, data, ran)
+        _keep(session, data, ran, left)
         if ran.failure is not None:
             raise _failed(ran, left)
         return _result(ran, left)
@@ -90,27 +90,23 @@ def _place(session: Session) -> Place:
     )
 
 
-def _keep(session: Session, data: bytes, ran: ScriptRun) -> None:
+def _keep(session: Session, data: bytes, ran: ScriptRun, left: tuple[str, ...]) -> None:
     """Keep what ran beside the record: the script's bytes and the lock of its environment."""
     session.progress.runs.append(ran)
+    made = session.work.ledger.made
     kept = f"scripts/{ran.sha256}.py"
     session.work.run.write(kept, data)
     lock = ""
     if ran.environment and ran.environment.lock:
-        lock = session.work.run.write(
-            f"locks/{ran.environment.key}.txt", ran.environment.lock.encode()
-        ).path
+        lock = f"locks/{ran.environment.key}.txt"
+        session.work.run.write(lock, ran.environment.lock.encode())
     session.record.event(
         "script.ran",
         {
-            "number": len(session.progress.runs),
-            "path": ran.path,
-            "sha256": ran.sha256,
+            **summary.script_run(ran),
             "kept": kept,
             "lock": lock,
-            "exit_code": ran.exit_code,
-            "failure": ran.failure,
-            "seconds": round(ran.seconds, 3),
+            "left": {path: made[path].sha256 for path in left},
         },
     )
 
@@ -124,7 +120,7 @@ def _result(ran: ScriptRun, left: tuple[str, ...]) -> dict[str, Any]:
         "stderr": ran.stderr,
         "seconds": round(ran.seconds, 3),
         "files_left": list(left),
-        "sandbox": isolation(ran.isolation)["mechanism"],
+        "sandbox": ran.isolation.mechanism,
     }
 
 

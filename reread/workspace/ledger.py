@@ -61,6 +61,10 @@ class Ledger:
         """Enter a file that a tool wrote."""
         self._made[path] = Made(sha256, "write_file", "", True)
 
+    def enter(self, path: str, made: Made) -> None:
+        """Enter what a record says of an earlier write."""
+        self._made[path] = made
+
     def ran(
         self, script_sha256: str, *, ok: bool, before: Snapshot, after: Snapshot
     ) -> tuple[str, ...]:

@@ -1,0 +1,47 @@
+"""What the commands about recorded runs share."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from agent_runtime import Failure
+from reread.files import ConfinedFolder
+from reread.replay.audit import find_run
+from reread.values import Code
+from reread.workspace import Workspace
+
+
+def add_run(parser: argparse.ArgumentParser, *, optional: bool = True) -> None:
+    """Add the flags that name a run."""
+    parser.add_argument(
+        "run",
+        nargs="?" if optional else None,
+        default="",
+        metavar="RUN",
+        help="run id or its beginning, or the run's folder (default: the last run)",
+    )
+    parser.add_argument(
+        "--workspace", type=Path, default=Path(), metavar="DIR", help="default: this folder"
+    )
+    parser.add_argument("--json", action="store_true", help="print the result object alone")
+
+
+def named(arguments: argparse.Namespace) -> tuple[Workspace, ConfinedFolder]:
+    """Return the workspace and the run that the flags name.
+
+    Raises:
+        Failure: run_unknown.
+    """
+    place, name = arguments.workspace, arguments.run
+    path = Path(name)
+    if name and path.is_dir() and path.resolve().parent.name == "runs":
+        place, name = path.resolve().parent.parent, path.resolve().name
+    if not (place / "runs").is_dir():
+        raise Failure(
+            Code.run_unknown,
+            f"'{place.resolve()}' has no runs/ folder, so it is not a workspace.",
+            "Name the workspace with --workspace DIR.",
+        )
+    workspace = Workspace(place)
+    return workspace, find_run(workspace, name)

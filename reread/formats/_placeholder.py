@@ -1,0 +1,108 @@
+"""Promises instead of content: words that stand where something should be.
+
+Words come last. They fail a file only where little else is in it; beside real substance they are a
+warning. Fenced code, code spans and quoted words are left out, since texts about placeholders are
+no placeholders.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from reread.formats._checks import Item, hollow, invalid, passed, warned
+
+FILLER = re.compile(
+    r"""
+    \b(?:TODO|TBD|TBA|FIXME|XXX)\b
+    | lorem\ ipsum | dolor\ sit\ amet
+    | \b(?:to\ be|will\ be|gets?)\ (?:converted|filled(?:\ in)?|added|written|completed|generated|
+        inserted|determined|replaced|provided)(?:\ (?:later|soon|here|shortly))?\b
+    | \b(?:content|text|chart|table|image|data|details?|results?|section|summary|report|document|
+        slides?|figures?)\ (?:goes|go|comes?|follows?|here|pending|coming\ soon)\b
+    | \b(?:insert|add|your|enter|put)\ [\w\ ]{0,24}\b(?:here|text|title|content|name)\b
+    | \b(?:placeholder|coming\ soon|under\ construction|not\ yet\ (?:available|written|implemented))\b
+    | click\ to\ (?:add|edit)\ (?:text|title|subtitle)
+    | \[(?:to\ be|insert|add|your|fill|placeholder|tbd|todo)[^\]]{0,60}\] | <(?:insert|your|fill)[^>]{0,40}>
+    | 待(?:补充|填写|完善|续|定|转换|生成|更新|添加) | 占位(?:符|文本|内容)? | (?:此处|这里)(?:填写|插入|添加|放置|是内容)
+    | (?:内容|正文|图表|数据)(?:待|即将|稍后) | 敬请期待 | 稍后(?:补充|填写|更新|生成) | 将(?:在稍后|被)(?:转换|填充|生成|补充)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+ELIDED = re.compile(
+    r"""^\s*(?:
+      \[?\.{3}\s*(?:\(?\d+\s+(?:more|other)|rest|remaining|truncated|omitted|existing|unchanged)[^\n]{0,80}
+      | \[(?:trimmed|truncated|omitted|output\ truncated)\b[^\]\n]{0,80}\]
+      | (?:\#|//|<!--|/\*)\s*\.{3}\s*(?:rest|existing|remaining|other|more|same|unchanged)[^\n]{0,80}
+      | [（(]?(?:以下|其余|后续)(?:内容|部分)?(?:省略|略|不变)[）)]?
+    )\s*$""",
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
+TOOL_TAGS = re.compile(
+    r"</?(?:content|invoke|parameter|function_calls?|tool_call|tool_use|file_content|antml:\w+)\b[^>]*>\s*\Z"
+)
+FENCED = re.compile(
+    r"^( {0,3})(`{3,}|~{3,})[^\n]*\n.*?^ {0,3}\2[`~]*\s*$", re.MULTILINE | re.DOTALL
+)
+QUOTED = re.compile(
+    r"`[^`\n]*`|\"[^\"\n]{1,80}\"|“[^”\n]{1,80}”|「[^」\n]{1,80}」|《[^》\n]{1,80}》"
+)
+WORD = re.compile(r"[^\W\d_]{2,}|[\u3400-\u9fff\u3040-\u30ff\uac00-\ud7af]")
+FEW_WORDS = 12
+FILLER_SHARE = 0.34
+
+
+def prose(text: str) -> str:
+    """Return the text without fenced code, code spans and quoted words."""
+    return QUOTED.sub(" ", FENCED.sub("\n", text))
+
+
+def words(text: str) -> int:
+    """Count words; an ideograph counts as one."""
+    return sum(1 for _ in WORD.finditer(text))
+
+
+def judge(text: str, format: str, *, allow_empty: bool = False) -> Iterator[Item]:
+    """Yield whether a text is content or a promise of it.
+
+    Args:
+        text: what a reader would see; `prose()` of it where it can hold code.
+    """
+    name = f"{format}.no_filler"
+    hit = FILLER.search(text)
+    if hit is None:
+        yield passed(name, "substance")
+        return
+    lines = [line for line in text.splitlines() if line.strip()]
+    bad = sum(1 for line in lines if FILLER.search(line))
+    left = words(FILLER.sub(" ", text))
+    shown = " ".join(hit.group().split())[:60]
+    if not allow_empty and (left < FEW_WORDS or bad >= FILLER_SHARE * len(lines)):
+        yield hollow(name, "filler_text", f"It promises content instead of holding it: '{shown}'.")
+    else:
+        yield warned(name, "substance", "filler_text", f"One place still promises: '{shown}'.")
+
+
+def leaks(text: str, format: str) -> Iterator[Item]:
+    """Yield failures of text that was cut or wrapped on its way to the file."""
+    plain = FENCED.sub("\n", text)
+    elided = ELIDED.search(plain)
+    if elided:
+        yield hollow(
+            f"{format}.whole",
+            "elided",
+            f"A part was left out where it says '{elided.group().strip()[:60]}'.",
+        )
+    tag = TOOL_TAGS.search(text)
+    if tag and not _opened(text, tag.group()):
+        yield invalid(
+            f"{format}.no_wrapper",
+            "tool_tags",
+            f"It ends with '{tag.group().strip()[:60]}', a tag of the call that wrote it.",
+        )
+
+
+def _opened(text: str, tag: str) -> bool:
+    """Say whether a closing tag at the end was opened in the text, as in a real document."""
+    found = re.match(r"</([\w:]+)", tag)
+    return found is not None and re.search(rf"<{re.escape(found.group(1))}[\s>]", text) is not None

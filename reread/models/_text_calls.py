@@ -1,0 +1,179 @@
+"""Tool calls that a model wrote into its text instead of asking for them.
+
+A text becomes calls only when nothing but calls stands in it and each names a tool that was
+offered; a text that merely shows a call is answered with a nudge. Thoughts in `<think>` come off
+first. What a model invents as a tool's answer is never taken for one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agent_runtime import Tool
+
+_THINK = re.compile(r"\A\s*<(think|thinking|thought)>(.*?)</\1>\s*", re.DOTALL | re.IGNORECASE)
+_LATE_THINK = re.compile(r"\A(?:(?!<think).)*?</think>\s*", re.DOTALL)
+_WRAPPED = re.compile(
+    r"<(tool_call|toolcall|tool_calls|function_call|function_calls|minimax:tool_call)>(.*?)</\1>",
+    re.DOTALL,
+)
+_NAMED = re.compile(r"<function=([\w.-]+)>(.*?)</function>", re.DOTALL)
+_INVOKED = re.compile(r"<invoke\s+name=\"([\w.-]+)\"\s*>(.*?)</invoke>", re.DOTALL)
+_PARAMETER = re.compile(r"<parameter(?:=|\s+name=\")([\w.-]+)\"?\s*>(.*?)</parameter>", re.DOTALL)
+_HARMONY = re.compile(
+    r"(?:<\|start\|>assistant)?(?:<\|channel\|>)?\s*(?:commentary|analysis)?\s*to=functions\.([\w-]+)"
+    r".*?<\|message\|>(.*?)(?:<\|call\|>|<\|end\|>|\Z)",
+    re.DOTALL,
+)
+_DEEPSEEK = re.compile(
+    r"<\uff5ctool▁call▁begin\uff5c>(?:function<\uff5ctool▁sep\uff5c>)?([\w.-]+)(?:<\uff5ctool▁sep\uff5c>|\s)\s*(.*?)<\uff5ctool▁call▁end\uff5c>",
+    re.DOTALL,
+)
+_DEEPSEEK_FRAME = re.compile(r"<\uff5ctool▁calls▁(?:begin|end)\uff5c>")
+_PREFIXED = re.compile(
+    r"\A\s*(?:<\|python_tag\|>|\[TOOL_CALLS\]|<\|tool_call\|>)\s*(.*)\Z", re.DOTALL
+)
+_MISTRAL_ARGS = re.compile(r"\A\s*\[TOOL_CALLS\]\s*([\w.-]+)\s*(?:\[ARGS\])?\s*(\{.*)\Z", re.DOTALL)
+_FENCE = re.compile(r"\A\s*```(?:json|tool_call|tool_code)?[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
+_MARKS = re.compile(
+    r"</?(?:tool_call|toolcall|tool_calls|function_calls?|invoke|minimax:tool_call|tool_response"
+    r"|function_response|function_results)\b"
+    r"|<function=|<\|python_tag\|>|\[TOOL_CALLS\]|<\|tool_call|<\uff5ctool▁|<\|channel\|>|to=functions\."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What stands in a text.
+
+    Attributes:
+        reasoning: thoughts that stood before it.
+        calls: (tool, arguments as text or object) for each call; then nothing else stood there.
+        shows_call: it shows a call, or a tool's answer, but cannot be run.
+    """
+
+    text: str
+    reasoning: str
+    calls: tuple[tuple[str, Any], ...] = ()
+    shows_call: bool = False
+
+
+def read_text(text: str, tools: Mapping[str, Tool]) -> Read:
+    """Look for thoughts and calls in what a model said."""
+    rest, reasoning = _split_thoughts(text)
+    calls = _calls(rest, tools)
+    if calls and all(name in tools for name, _ in calls):
+        return Read("", reasoning, tuple(calls))
+    return Read(rest, reasoning, (), bool(calls) or _shows_call(rest, tools))
+
+
+def _split_thoughts(text: str) -> tuple[str, str]:
+    if "think" not in text and "thought" not in text:
+        return text, ""
+    thoughts: list[str] = []
+    while found := _THINK.match(text):
+        thoughts.append(found[2].strip())
+        text = text[found.end() :]
+    if not thoughts and "</think>" in text and (late := _LATE_THINK.match(text)):
+        thoughts.append(
+            late[0].replace("</think>", "").strip()
+        )  # the opening tag was in the prompt
+        text = text[late.end() :]
+    return text, "\n".join(thoughts)
+
+
+def _calls(text: str, tools: Mapping[str, Tool]) -> list[tuple[str, Any]]:
+    """Return the calls, if the text consists of them; else nothing."""
+    stripped = text.strip()
+    if found := _MISTRAL_ARGS.match(stripped):
+        return [(found[1], found[2])]
+    for pattern in (_HARMONY, _DEEPSEEK):
+        bare = _DEEPSEEK_FRAME.sub("", stripped)
+        found_all = pattern.findall(bare)
+        if found_all and not pattern.sub("", bare).strip():
+            return [(name, _unfenced(arguments)) for name, arguments in found_all]
+    wrapped = _WRAPPED.findall(stripped)
+    if wrapped and not _WRAPPED.sub("", stripped).strip():
+        found_calls = [_inside(body, tools) for _, body in wrapped]
+        return [call for calls in found_calls for call in calls] if all(found_calls) else []
+    if prefixed := _PREFIXED.match(stripped):
+        return _json_calls(prefixed[1].removesuffix("<|eom_id|>"))
+    return _inside(stripped, tools)
+
+
+def _inside(body: str, tools: Mapping[str, Tool]) -> list[tuple[str, Any]]:
+    for pattern in (_NAMED, _INVOKED):
+        found = pattern.findall(body)
+        if found and not pattern.sub("", body).strip():
+            return [(name, _parameters(inner, tools.get(name))) for name, inner in found]
+    return _json_calls(_unfenced(body))
+
+
+def _unfenced(text: str) -> str:
+    found = _FENCE.match(text)
+    return found[1] if found else text.strip()
+
+
+def _json_calls(text: str) -> list[tuple[str, Any]]:
+    """Read one call, several on end, or a list of them."""
+    values: list[Any] = []
+    decoder, at = json.JSONDecoder(strict=False), 0
+    try:
+        while at < len(text):
+            value, at = decoder.raw_decode(text, at)
+            values += value if isinstance(value, list) else [value]
+            while at < len(text) and (text[at].isspace() or text[at] == ";"):
+                at += 1
+    except (ValueError, RecursionError):
+        return []
+    calls = [_json_call(value) for value in values]
+    return [call for call in calls if call] if all(calls) else []
+
+
+def _json_call(value: Any) -> tuple[str, Any] | None:
+    if not isinstance(value, dict):
+        return None
+    if isinstance(value.get("function"), dict) and set(value) <= {"type", "function", "id"}:
+        value = value["function"]
+    name = value.get("name")
+    if not isinstance(name, str) or not set(value) <= {"name", "arguments", "parameters", "id"}:
+        return None
+    if "arguments" not in value and "parameters" not in value:
+        return None
+    return name, value.get("arguments", value.get("parameters"))
+
+
+def _parameters(body: str, tool: Tool | None) -> Any:
+    """Read XML parameters: text where the schema says text, JSON otherwise."""
+    found = _PARAMETER.findall(body)
+    if not found:
+        return body.strip()
+    kinds = tool.parameters.get("properties", {}) if tool else {}
+    return {name: _parameter(value, kinds.get(name, {})) for name, value in found}
+
+
+def _parameter(value: str, schema: Mapping[str, Any]) -> Any:
+    text = value.removeprefix("\n").removesuffix("\n")
+    if schema.get("type", "string") == "string":
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _shows_call(text: str, tools: Mapping[str, Tool]) -> bool:
+    """Say whether the text shows a call of a tool that was offered, or an invented answer."""
+    if _MARKS.search(text):
+        return True
+    for block in re.findall(
+        r"```(?:json|tool_call|tool_code)?[ \t]*\n(.*?)\n?```", text, re.DOTALL
+    ):
+        calls = _json_calls(block.strip())
+        if calls and all(name in tools for name, _ in calls):
+            return True
+    return False

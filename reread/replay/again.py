@@ -1,0 +1,139 @@
+"""Runs the tools and scripts of a record again, against its recorded model turns.
+
+Proves: on this machine, now, the same turns lead to the same calls, exit codes and files; or where
+they first do not. It works on a copy: nothing of the recorded workspace is touched.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from agent_runtime import ScriptedModel
+from reread import records, tasks
+from reread.approvals import Approvals
+from reread.files import ConfinedFolder
+from reread.replay.playback import Event, of_kind, rounds_of
+from reread.run import execute
+from reread.session import open_session
+from reread.skills import Skills
+from reread.values import Outcome
+from reread.workspace import Workspace
+
+COPIED = ("inputs", "skills", "outputs", "drafts")
+COMPARED = ("tool.called", "tool.answered", "script.ran", "gate.read", "round.ended")
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """How a replay went.
+
+    Attributes:
+        steps: how many steps were the same.
+        divergence: unified diff of the first step that was not; '' where none diverged.
+    """
+
+    run_id: str
+    outcome: Outcome
+    steps: int
+    divergence: str
+
+    @property
+    def ok(self) -> bool:
+        """Nothing diverged."""
+        return not self.divergence
+
+
+async def replay(workspace: Workspace, run: ConfinedFolder, scratch: Path) -> Replay:
+    """Run a record again in an empty folder.
+
+    Raises:
+        Failure: record_invalid, and whatever keeps the run from starting here.
+    """
+    record = records.read_record(run)
+    recorded = records.read_events(run)
+    copy = _copy(workspace, run, record, scratch)
+    seen: list[Event] = []
+    session = open_session(
+        tasks.from_record(record["task"]),
+        copy,
+        Skills(copy.root / "skills"),
+        approvals_of(record["approvals"]),
+        listeners=(lambda kind, data: seen.append({"kind": kind, "data": data}),),
+        shipped=record["shipped_script"],
+    )
+    model = ScriptedModel(rounds_of(recorded, session))
+    outcome = await execute(model, session, rails=(model,))
+    same, divergence = _compare(recorded, seen)
+    return Replay(record["run_id"], outcome, same, divergence)
+
+
+def approvals_of(recorded: Mapping[str, Any]) -> Approvals:
+    """Return the human's words of a record, unspent again; each still bound to its digest."""
+    approvals = Approvals()
+    for word in (*recorded["given"], *recorded["spent"]):
+        approvals.grant(word["subject"], word["sha256"], at=word["granted_at"])
+    return approvals
+
+
+def _copy(
+    workspace: Workspace, run: ConfinedFolder, record: Mapping[str, Any], scratch: Path
+) -> Workspace:
+    """Copy the user's folders as they were before the run published."""
+    for name in COPIED:
+        shutil.copytree(workspace.root / name, scratch / name, symlinks=True)
+    for path in record["outcome"]["published"]:
+        (scratch / path).unlink(missing_ok=True)
+        if run.sha256(f"replaced/{path}") is not None:
+            (scratch / path).write_bytes(run.read(f"replaced/{path}"))
+    for word in record["approvals"]["spent"]:
+        kind, _, name = word["subject"].partition(":")
+        if kind == "skill-proposal":
+            shutil.rmtree(scratch / "skills" / name, ignore_errors=True)
+    return Workspace(scratch)
+
+
+def _compare(recorded: Sequence[Event], seen: Sequence[Event]) -> tuple[int, str]:
+    """Return how many steps are the same, and the diff of the first that is not."""
+    then = list(_facts(of_kind(recorded, *COMPARED)))
+    now = list(_facts(of_kind(seen, *COMPARED)))
+    nothing: Mapping[str, Any] = {}
+    for number, (old, new) in enumerate(zip_longest(then, now, fillvalue=nothing)):
+        if old != new:
+            return number, _diff(old, new, number + 1)
+    return len(then), ""
+
+
+def _facts(events: Iterable[Event]) -> Iterator[Mapping[str, Any]]:
+    """Yield what must be the same; times, folders and printed text may differ."""
+    for event in events:
+        data = event["data"]
+        if event["kind"] == "tool.called":
+            yield {"call": data["name"], "arguments": data["arguments"]}
+        elif event["kind"] == "tool.answered":
+            result = data["result"]
+            kept = {key: result[key] for key in ("ok", "code", "exit_code") if key in result}
+            yield {"answer": data["name"], **kept}
+        elif event["kind"] == "script.ran":
+            kept = {key: data[key] for key in ("sha256", "exit_code", "failure", "left")}
+            yield {"script": kept}
+        elif event["kind"] == "gate.read":
+            yield {"gate": {e["path"]: [e["ok"], e["sha256"]] for e in data["artifacts"]}}
+        else:
+            yield {"round": data["status"]}
+
+
+def _diff(old: Mapping[str, Any], new: Mapping[str, Any], number: int) -> str:
+    names = (f"recorded, step {number}", f"now, step {number}")
+    return "\n".join(difflib.unified_diff(_lines(old), _lines(new), *names, lineterm=""))
+
+
+def _lines(value: Mapping[str, Any]) -> list[str]:
+    text = json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True, default=str)
+    return text.splitlines()
