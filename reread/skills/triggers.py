@@ -4,8 +4,6 @@ The last word of a trigger may be inflected, from a closed set of English ending
 (any ending, parts of words) finds more, and mostly what nobody asked for.
 """
 
-# ruff: noqa: RUF001  (full-width signs are meant as they are)
-
 from __future__ import annotations
 
 import re
