@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_runtime import Failure
-from reread import documents
+from reread import contracts, documents
 from reread.files import ConfinedFolder, check_name, digest
 from reread.skills import render, selection
 from reread.skills.diagnostics import Diagnostic, visible
@@ -258,14 +258,7 @@ class Skills:
             return None
         shown = f"{place.root.shown}/{place.folder}/{GATE}"
         text = _text(_read(place, GATE, limit=READ_LIMIT), shown)
-        value = documents.read(text, shown, code=Code.contract_invalid).value
-        if not isinstance(value, dict):
-            raise Failure(
-                Code.contract_invalid,
-                f"'{shown}' is no map of a contract's words.",
-                "Write it as lines of the form key: value.",
-            )
-        return value
+        return contracts.read(text, shown)
 
     def _loaded(self, name: str) -> tuple[Skill, Place]:
         """Find a skill by its name or its other name."""
