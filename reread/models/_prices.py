@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_runtime import Failure
-from reread import documents
+from reread.documents import check, read
 from reread.values import Code
 
 SHIPPED = Path(__file__).with_name("prices.yaml")
@@ -86,8 +86,8 @@ def load(path: Path | None = None) -> Mapping[str, Price]:
             f"The price file '{named}' cannot be read: {type(error).__name__}.",
             f"Name another one with {PATH_VARIABLE}, or unset it.",
         ) from error
-    document = documents.read(text, str(named), code=Code.usage_invalid)
-    documents.check(document, _SCHEMA, code=Code.usage_invalid)
+    document = read(text, str(named), code=Code.usage_invalid)
+    check(document, _SCHEMA, code=Code.usage_invalid)
     models: Mapping[str, Any] = document.value["models"]
     return {pattern: Price(**entry) for pattern, entry in models.items()}
 
