@@ -202,7 +202,10 @@ def check_calls(expect: Mapping[str, Any], seen: Seen) -> Iterator[str]:
     if len(seen.asked) != 2:
         yield f"{len(seen.asked)} requests"
         return
-    message = next(m for m in seen.asked[1].body["messages"] if m.get("tool_calls"))
+    message = next((m for m in seen.asked[1].body["messages"] if m.get("tool_calls")), None)
+    if message is None:
+        yield "no call is in the history"
+        return
     call = message["tool_calls"][0]
     if (
         "history_arguments" in expect
@@ -395,9 +398,10 @@ class TestEachQuirk:
     def test_that_never_clears_ends_by_itself(self, name: str) -> None:
         seen = asyncio.run(play(case_named(name), bad=None, turns=6))
         assert len(seen.asked) <= 12
-        answered = [m["tool_call_id"] for m in seen.messages if m["role"] == "tool"]
-        called = [c["id"] for m in seen.messages for c in m.get("tool_calls") or ()]
-        assert sorted(set(answered)) == sorted(set(called))
+        made = seen.messages[len(history_of(case_named(name))) :]
+        answered = [m["tool_call_id"] for m in made if m["role"] == "tool"]
+        called = [c["id"] for m in made for c in m.get("tool_calls") or ()]
+        assert answered == called
 
     @pytest.mark.parametrize("name", of("retry"))
     def test_is_asked_again_no_more_often_than_it_helps(self, name: str) -> None:
@@ -421,8 +425,10 @@ def _soon(response: Mapping[str, Any]) -> dict[str, Any]:
 async def _second_run(case: Mapping[str, Any]) -> int:
     """Return how many requests a second model needs after a first one has learned."""
 
+    mended = bool(violations({"model": "m", "messages": history_of(case)}))
+
     def answering(asked: Asked, number: int) -> Answer:
-        return answer_of(case) if number == 0 else good(asked)
+        return answer_of(case) if number == 0 and not mended else good(asked)
 
     async with stand_in(answering) as service:
         settings = Settings(KEY, "m", service.base_url, options_of(case), stream=case["stream"])
