@@ -171,7 +171,7 @@ def _model(job: Job, session: Session) -> Model:
         job.settings,
         api=job.api,
         limits=session.task.limits,
-        progress=lambda kind, text: session.record.tell("model.progress", {kind: text}),
+        tell=session.record.tell,
     )
 
 

@@ -5,7 +5,6 @@ The rest of the program needs `settings_from_environment`, `open_model` and `sho
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +25,6 @@ def open_model(
     settings: Settings,
     *,
     api: str = "chat",
-    stream: bool = True,
     prices: Path | None = None,
     limits: Limits | None = None,
     tell: Tell | None = None,
@@ -44,7 +42,7 @@ def open_model(
             Code.usage_invalid, f"There is no API '{api}'.", f"Use one of: {', '.join(APIS)}."
         )
     model = chat.ChatModel(
-        replace(settings, stream=stream),
+        settings,
         dialect=responses.Responses() if api == "responses" else None,
         prices=_prices.load(prices),
         tell=tell,

@@ -327,7 +327,7 @@ def _changed(change: str, first: Mapping[str, Any], last: Mapping[str, Any]) -> 
     if match := re.fullmatch(r"(\w+) -> (\w+)", change):
         if match[2] in OFFERED:
             return match[1] in first and match[1] not in last and match[2] in last
-        return match[1] in first and last.get(match[1], match[2]) == match[2]
+        return bool(match[1] in first and last.get(match[1], match[2]) == match[2])
     if match := re.fullmatch(r"add (reasoning\w*)", change):
         return all(match[1] in m for m in last["messages"] if m.get("tool_calls"))
     if "image" in change:
@@ -338,7 +338,7 @@ def _changed(change: str, first: Mapping[str, Any], last: Mapping[str, Any]) -> 
         return first["tools"] != last["tools"]
     if change == "stream off":
         return bool(first.get("stream")) and not last.get("stream")
-    return change in first and first.get(change) != last.get(change)
+    return bool(change in first and first[change] != last.get(change))
 
 
 CHECKS = {
