@@ -5,7 +5,6 @@ The rest of the program needs `settings_from_environment`, `open_model` and `sho
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_runtime import Failure, Limits
@@ -22,12 +21,7 @@ APIS = ("chat", "responses")
 
 
 def open_model(
-    settings: Settings,
-    *,
-    api: str = "chat",
-    prices: Path | None = None,
-    limits: Limits | None = None,
-    tell: Tell | None = None,
+    settings: Settings, *, api: str = "chat", limits: Limits | None = None, tell: Tell | None = None
 ) -> ChatModel:
     """Return a model behind one of the APIs. No connection is made yet.
 
@@ -44,7 +38,7 @@ def open_model(
     model = chat.ChatModel(
         settings,
         dialect=responses.Responses() if api == "responses" else None,
-        prices=_prices.load(prices),
+        prices=_prices.load(settings.prices),
         tell=tell,
     )
     if limits is not None and limits.usd is not None:

@@ -140,7 +140,11 @@ def _open(settings: Settings) -> AsyncOpenAI:
         base_url=settings.base_url,
         timeout=timeout,
         max_retries=0,  # it would ask again where a quota is used up, and never within a stream
-        http_client=DefaultAioHttpClient(timeout=timeout),
+        # To follow a redirect would hand the key and the history to another place. Where there is
+        # no TLS, loading what it trusts would only cost time.
+        http_client=DefaultAioHttpClient(
+            timeout=timeout, follow_redirects=False, verify=settings.base_url.startswith("https:")
+        ),
     )
 
 
