@@ -67,7 +67,7 @@ def _repaired(text: str, error: Exception) -> Decoded:
     for mend in _MENDS:
         try:
             found = mend(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
+        except (ValueError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError):
             continue
         if isinstance(found, dict):
             return _object(found, repaired=True)
