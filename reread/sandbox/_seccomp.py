@@ -8,6 +8,7 @@ Does not hold: anything about paths, since a filter sees numbers and not what th
 
 from __future__ import annotations
 
+import functools
 import platform
 import struct
 import sys
@@ -192,7 +193,8 @@ def supported() -> bool:
     return sys.platform == "linux" and platform.machine() in ARCHITECTURES
 
 
-def build(families: Iterable[int], *, shared_world: bool, machine: str = "") -> bytes:
+@functools.cache
+def build(families: tuple[int, ...], *, shared_world: bool, machine: str = "") -> bytes:
     """Return the filter as an array of struct sock_filter.
 
     families: address families that socket() may open; socketpair() is always free.

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+MOMENT = 0.005  # seconds
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
@@ -152,6 +153,7 @@ def end(group: int, seconds: float) -> int:
     """
     until = time.monotonic() + seconds
     me = os.getpid()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     while True:
         # the group may be gone, or hold nobody but zombies
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -164,7 +166,15 @@ def end(group: int, seconds: float) -> int:
                 continue
         if reap() or time.monotonic() > until:
             return len(descendants(me))
-        time.sleep(0.0005)
+        _await_an_end()
+
+
+def _await_an_end() -> None:
+    """Sleep until a child ended, or for a moment: not each one tells us."""
+    if hasattr(signal, "sigtimedwait"):
+        signal.sigtimedwait({signal.SIGCHLD}, MOMENT)
+    else:
+        time.sleep(MOMENT)
 
 
 def reap() -> bool:
