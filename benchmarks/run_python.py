@@ -28,6 +28,7 @@ TRIVIAL = b"# /// script\n# dependencies = []\n# ///\nprint('done')\n"
 FLOOD = b"""# /// script
 # dependencies = []
 # ///
+import os
 line = b'x' * 99 + b'\\n'
 block = line * 10240
 for _ in range((1 << 30) // len(block) + 1):
@@ -135,7 +136,7 @@ async def _gigabyte(place: Place, mechanism: Mechanism) -> dict[str, float]:
         peak = max(peak, ran.peak_memory)
         size = sum(log.stat().st_size for log in place.logs.iterdir())
         if ran.exit_code != 0 or size < 1 << 30:
-            raise SystemExit(f"the flood did not pass: {ran.failure}, {size} bytes")
+            raise SystemExit(f"the flood did not pass: {ran.failure}\n{ran.stderr}")
         for log in place.logs.iterdir():
             log.unlink()
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before

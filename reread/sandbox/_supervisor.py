@@ -201,7 +201,7 @@ class Supervisor:
             self.verdict = "cpu"
         elif self.limits["folders"] and now - self.disk_at > DISK_TICK:
             self.disk_at = now
-            self._weigh(pids, used.wrote)
+            self._weigh(pids)
 
     def _too_much_memory(self, pids: list[int], memory: int) -> bool:
         if memory > self.limits["memory"]:  # forked children share pages: look again, closely
@@ -210,10 +210,10 @@ class Supervisor:
         self.peak = max(self.peak, memory)
         return bool(memory > self.limits["memory"])
 
-    def _weigh(self, pids: list[int], wrote: int) -> None:
-        self.wrote, self.largest = _tree.folder_bytes(self.limits["folders"], DISK_TICK)
-        if wrote > self.limits["written"]:
-            self.wrote += _tree.unlinked_bytes(pids)
+    def _weigh(self, pids: list[int]) -> None:
+        """Add up what lies in the folders and what is open and has no name any more, or never had."""
+        named, self.largest = _tree.folder_bytes(self.limits["folders"], DISK_TICK)
+        self.wrote = named + _tree.unlinked_bytes(pids)
         if self.wrote > self.limits["written"]:
             self.verdict = "written"
 

@@ -24,7 +24,6 @@ class Use(NamedTuple):
     processes: int
     memory: int
     cpu: float
-    wrote: int
 
 
 def descendants(root: int) -> list[int]:
@@ -56,7 +55,7 @@ def _text(path: str) -> str:
 
 def use(pids: Sequence[int]) -> Use:
     """Add up what these processes use. Memory counts shared pages once for each process."""
-    processes = memory = ticks = wrote = 0
+    processes = memory = ticks = 0
     for pid in pids:
         try:
             fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
@@ -67,16 +66,7 @@ def use(pids: Sequence[int]) -> Use:
         processes += 1
         ticks += sum(int(fields[i]) for i in (11, 12, 13, 14))
         memory += int(fields[21]) * PAGE
-        wrote += _written_by(pid)
-    return Use(processes, memory, ticks / TICKS, wrote)
-
-
-def _written_by(pid: int) -> int:
-    try:
-        lines = _text(f"/proc/{pid}/io").splitlines()
-    except OSError:
-        return 0
-    return next((int(line[13:]) for line in lines if line.startswith("write_bytes: ")), 0)
+    return Use(processes, memory, ticks / TICKS)
 
 
 def proportional_memory(pids: Sequence[int]) -> int | None:
