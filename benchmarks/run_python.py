@@ -84,8 +84,7 @@ async def _ours(place: Place, data: bytes, mechanism: Mechanism) -> ScriptRun:
 
 
 async def _measure(folder: Path, rounds: int) -> dict[str, float]:
-    place = Place(folder / "work", folder / "inputs", None, folder / "logs")
-    place.inputs.mkdir()
+    place = Place(folder / "work", {}, folder / "logs")
     mechanisms = _working()
     first = [await _ours(place, TRIVIAL, mechanism) for mechanism in mechanisms]
     environment = first[0].environment

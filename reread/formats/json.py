@@ -22,7 +22,27 @@ GROWTH = 12
 TEXT_WORDS = frozenset(("contains", "matches", "forbids", "topic", "measure"))
 """Words of a contract that need the whole text once more."""
 TYPE_WORDS = frozenset(
-    ["string", "str", "number", "int", "integer", "float", "boolean", "bool", "null", "object", "array", "list", "dict", "any", "date", "datetime", "text", "value", "name"]
+    [
+        "string",
+        "str",
+        "number",
+        "int",
+        "integer",
+        "float",
+        "boolean",
+        "bool",
+        "null",
+        "object",
+        "array",
+        "list",
+        "dict",
+        "any",
+        "date",
+        "datetime",
+        "text",
+        "value",
+        "name",
+    ]
 )
 
 

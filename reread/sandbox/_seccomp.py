@@ -1,8 +1,8 @@
 """The system call filter, as classic BPF for x86-64 and aarch64.
 
 Holds: new namespaces and mounts, ptrace and its kin, keyrings, bpf, io_uring, userfaultfd, kernel
-modules, clocks, device nodes, FIFOs, symbolic links, set-id bits, sockets of families that a script has no use for, and
-every call newer than the list (answered as if the kernel did not have it).
+modules, clocks, device nodes, FIFOs, symbolic links, set-id bits, sockets of families that a script
+has no use for, and every call newer than the list (answered as if the kernel did not have it).
 Does not hold: anything about paths, since a filter sees numbers and not what they point to.
 """
 

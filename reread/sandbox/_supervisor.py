@@ -211,7 +211,7 @@ class Supervisor:
         return bool(memory > self.limits["memory"])
 
     def _weigh(self, pids: list[int]) -> None:
-        """Add up what lies in the folders and what is open and has no name any more, or never had."""
+        """Add up what lies in the folders, and what is open and has no name."""
         named, self.largest = _tree.folder_bytes(self.limits["folders"], DISK_TICK)
         self.wrote = named + _tree.unlinked_bytes(pids)
         if self.wrote > self.limits["written"]:

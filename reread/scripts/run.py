@@ -145,7 +145,8 @@ def _fence(
     limits: ScriptLimits,
 ) -> Fence:
     writable = tuple(_folder(place.work / name) for name in WRITABLE)
-    views = tuple(View(source, place.work / name) for name, source in place.views.items())
+    shown = {name: source for name, source in place.views.items() if source.is_dir()}
+    views = tuple(View(source, place.work / name) for name, source in shown.items())
     base = interpreter(ready.base)
     return Fence(
         readable=(place.work, ready.folder, *base, file, *place.readable),

@@ -1,8 +1,9 @@
 """Scripts that try to get out of the fence, and a world in which it would show if they did.
 
 Each file in `tests/data/attacks/` is one attack. What it says is believed only against the fence
-("ESCAPED"); that it failed is seen from outside: nothing changed where nothing may change, the secret is not in
-its output, no server heard of it, the bystander lives, and nobody of its tree is left.
+("ESCAPED"); that it failed is seen from outside: nothing changed where nothing may change, the
+secret is not in its output, no server heard of it, the bystander lives, and nobody of its tree is
+left.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +34,13 @@ from reread.values import Code, Permissions, ScriptLimits, ScriptRun
 SCRIPTS = Path(__file__).parents[1] / "data/attacks"
 SECRET = "the-secret-of-the-house-93b1"
 LIMITS = ScriptLimits(
-    timeout=1.6,
+    timeout=15.0,
     cpu=0.4,
     memory=256 << 20,
     processes=48,
     open_files=256,
-    file_size=48 << 20,
-    written=96 << 20,
+    file_size=24 << 20,
+    written=48 << 20,
     output=16 << 20,
 )
 KILLED_BY: dict[str, set[Code]] = {
@@ -56,10 +57,11 @@ KILLED_BY: dict[str, set[Code]] = {
 }
 """What must end an attack that would not end by itself."""
 
+ENDED_BY_TIME = "child_ignores_sigterm"
+SHORT_SECONDS = 0.8
+
 NOT_WITHOUT_A_FENCE = {"new_powers", "startup_files"}
 """Without a fence it would change the machine that measures."""
-
-EXTRA_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +112,7 @@ class World:
         workspace = self.root / "workspace"
         return Place(
             work=self.work,
-            inputs=workspace / "inputs",
-            previous=None,
+            views={"inputs": workspace / "inputs"},
             logs=workspace / "runs/this/logs",
             readable=(workspace / "skills",),
         )
@@ -157,7 +158,7 @@ def world() -> Iterator[tuple[World, dict[str, Any]]]:
             "outside": str(here.root / "outside"),
             "home": str(here.root / "home"),
             "work": str(here.work),
-            "inputs": str(here.place.inputs),
+            "inputs": str(here.root / "workspace/inputs"),
             "skills": str(here.root / "workspace/skills"),
             "runs": str(here.root / "workspace/runs"),
             "other_run": str(here.root / "workspace/runs/other"),
@@ -220,11 +221,12 @@ def attack(name: str, mechanism: Mechanism) -> Result:
     user = "root" if os.getuid() == 0 else "user"
     with world() as (here, told), _bystander() as bystander:
         told |= {"parent": bystander.pid, "careful": mechanism.RANK > 0}
-        (here.place.inputs / "told.json").write_text(json.dumps(told))
+        (here.place.views["inputs"] / "told.json").write_text(json.dumps(told))
         data = (SCRIPTS / f"{name}.py").read_bytes()
         here.script.write_bytes(data)
         before = here.guarded()
-        ran = asyncio.run(_run(here, data, mechanism))
+        timeout = SHORT_SECONDS if name == ENDED_BY_TIME else LIMITS.timeout
+        ran = asyncio.run(_run(here, data, mechanism, replace(LIMITS, timeout=timeout)))
         seen = [*_escapes(name, here, ran), *_differences(before, here.guarded())]
         if not here.script.is_file() or here.script.read_bytes() != data:
             seen.append("its own script changed")
@@ -236,7 +238,7 @@ def attack(name: str, mechanism: Mechanism) -> Result:
     return Result(name, mechanism.NAME, user, not seen, "; ".join(seen) or ended_by, seconds)
 
 
-async def _run(here: World, data: bytes, mechanism: Mechanism) -> ScriptRun:
+async def _run(here: World, data: bytes, mechanism: Mechanism, limits: ScriptLimits) -> ScriptRun:
     """Run it as the program would; the user's own environment holds traps."""
     traps = {"PYTHONPATH": str(here.root / "outside"), "SECRET": SECRET}
     kept = {name: os.environ.get(name) for name in traps}
@@ -248,7 +250,7 @@ async def _run(here: World, data: bytes, mechanism: Mechanism) -> ScriptRun:
             file=here.script,
             place=here.place,
             permissions=Permissions(unsandboxed=mechanism.RANK == 0),
-            limits=LIMITS,
+            limits=limits,
             shipped=False,
             emit=lambda event, facts: None,
             mechanism=mechanism,
@@ -272,8 +274,6 @@ def _escapes(name: str, here: World, ran: ScriptRun) -> Iterator[str]:
     expected = KILLED_BY.get(name)
     if expected and ran.failure not in expected:
         yield f"ended as {ran.failure}"
-    if expected and ran.seconds > LIMITS.timeout + EXTRA_SECONDS:
-        yield f"ended after {ran.seconds:.1f} s"
     yield from _still_writing(here)
     yield from _planted(here)
 
