@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from owners import USER, as_owner, become_owner, fork, in_child, names, place
+from tests.owners import USER, as_owner, become_owner, fork, in_child, names, place
 
 from agent_runtime import Failure
 from reread.files import ConfinedFolder, digest

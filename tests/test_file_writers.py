@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from owners import USER, as_owner, fork, in_child, names, place
+from tests.owners import USER, as_owner, fork, in_child, names, place
 
 from agent_runtime import Failure
 from reread.files import ConfinedFolder, digest

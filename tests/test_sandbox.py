@@ -14,7 +14,7 @@ from pathlib import Path
 
 import attacks
 import pytest
-from attacks import page
+from tests.attacks import page
 
 from agent_runtime import Failure
 from reread import sandbox
