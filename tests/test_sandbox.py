@@ -240,6 +240,7 @@ class TestAChildThatLives:
         async def cancelled() -> None:
             child = start(mechanism, fence(tmp_path), f"import time; time.sleep(60)#{mark}")
             waiting = asyncio.create_task(child.ended())
+            await asyncio.sleep(0)  # it begins to wait
             while not alive(mark):
                 await asyncio.sleep(0.01)
             waiting.cancel()

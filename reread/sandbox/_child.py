@@ -117,7 +117,8 @@ def _set_limits(limits: dict[str, Any]) -> None:
         "RLIMIT_NOFILE": (limits["open_files"], limits["open_files"]),
         "RLIMIT_FSIZE": (limits["file_size"], limits["file_size"]),
         "RLIMIT_CPU": (cpu + 1, cpu + 6),
-        "RLIMIT_DATA": (2 * limits["memory"], 2 * limits["memory"]),
+        # far above the limit, so that it is the watcher that names the cause
+        "RLIMIT_DATA": (4 * limits["memory"], 4 * limits["memory"]),
     }
     for name, (soft, hard) in wanted.items():
         kind = getattr(resource, name, None)
