@@ -228,6 +228,8 @@ def _plain(folder: Path, *, stream: bool) -> tuple[Talk, Callable[[], Awaitable[
             if not message.tool_calls:
                 return requests
             for call in message.tool_calls:
+                if call.type != "function":
+                    continue
                 json.loads(call.function.arguments)
                 result = {"ok": True, "content": note.read_text()}
                 said = json.dumps(result)
