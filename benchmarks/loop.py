@@ -230,7 +230,8 @@ def _plain(folder: Path, *, stream: bool) -> tuple[Talk, Callable[[], Awaitable[
             for call in message.tool_calls:
                 if call.type != "function":
                     continue
-                json.loads(call.function.arguments)
+                function: Any = getattr(call, "function", None)
+                json.loads(function.arguments)
                 result = {"ok": True, "content": note.read_text()}
                 said = json.dumps(result)
                 messages.append({"role": "tool", "tool_call_id": call.id, "content": said})

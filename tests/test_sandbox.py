@@ -12,14 +12,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import attacks
 import pytest
-from tests.attacks import page
 
 from agent_runtime import Failure
 from reread import sandbox
 from reread.sandbox import Fence, Launch, Mechanism, View, _seccomp, none, seatbelt
 from reread.values import Code, Isolation, Permissions, ScriptLimits
+from tests import attacks
+from tests.attacks import page
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = Path(sys.executable).resolve()
