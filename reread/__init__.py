@@ -4,6 +4,7 @@ Modules in import order. Each may import only what stands below it; tests/test_h
 this list and fails on an upward import, a cycle, or a module that is not listed.
 
     commands     one file per command of the program
+    mcp          the gate and the runner as an MCP server, and MCP servers as tools
     api          the Python API
     view         what a person sees while a run goes on
     job          what a run is composed of; what commands, batch and mcp start
