@@ -130,6 +130,48 @@ class TestOverHttp:
         assert "check_file" in tools
 
 
+class TestServersAsTools:
+    def test_their_tools_are_prefixed_and_answer_the_model(self, tmp_path: Path) -> None:
+        from reread.mcp_tools import tools_of
+
+        (tmp_path / "outputs").mkdir()
+        (tmp_path / "outputs/a.json").write_text('{"a": 1}')
+        entry = {
+            "command": sys.executable,
+            "args": [str(ROOT / "app.py"), "mcp", "--workspace", str(tmp_path)],
+        }
+
+        async def go() -> tuple[list[str], str]:
+            async with tools_of({"gate": entry}) as tools:
+                by_name = {tool.name: tool for tool in tools}
+                result = await by_name["gate__check_file"].handler({"path": "outputs/a.json"})
+                return sorted(by_name), str(result["content"])
+
+        names, content = asyncio.run(go())
+        assert "gate__run_python" in names
+        assert json.loads(content)["ok"] is True
+
+    def test_a_server_that_does_not_start_is_named(self) -> None:
+        from agent_runtime import Failure
+        from reread.mcp_tools import tools_of
+
+        async def go() -> None:
+            async with tools_of({"none": {"command": sys.executable, "args": ["-c", "1/0"]}}):
+                pass
+
+        with pytest.raises(Failure, match="'none' cannot be reached"):
+            asyncio.run(go())
+
+    def test_a_configuration_with_a_wrong_key_is_refused(self, tmp_path: Path) -> None:
+        from agent_runtime import Failure
+        from reread.mcp_tools import read_config
+
+        path = tmp_path / "mcp.json"
+        path.write_text('{"mcpServers": {"a": {"cmd": "x"}}}')
+        with pytest.raises(Failure, match="usage_invalid"):
+            read_config(path)
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -8,8 +8,7 @@ import secrets
 import sys
 from pathlib import Path
 
-from reread import models
-from reread.mcp import need_package
+from reread import extras, models
 from reread.values import Permissions
 
 HELP = (
@@ -42,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until the client is gone or the process is ended."""
-    need_package()
+    extras.need("mcp")
     from reread.mcp import server
     from reread.mcp.service import Service
 
