@@ -170,12 +170,12 @@ def _folders(folder: Directory) -> Iterator[tuple[str, bool]]:
 
 def _contents(folder: Directory) -> tuple[set[str], list[str]]:
     """Return the names of all that is inside, and of the folders."""
-    names, folders = set(), []
-    with os.scandir(folder.path if folder.fd is None else folder.fd) as entries:
-        for entry in entries:
-            names.add(entry.name)
-            if entry.name[0] != "." and entry.is_dir(follow_symlinks=False):
-                folders.append(entry.name)
+    names = set(folder.names())
+    folders = []
+    for name in names - {FILE_NAME}:
+        found = folder.peek(name) if name[0] != "." else None
+        if found and stat.S_ISDIR(found.st_mode):
+            folders.append(name)
     return names, folders
 
 

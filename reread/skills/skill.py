@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from reread.skills import front_matter
 from reread.skills.diagnostics import Diagnostic, visible
-from reread.skills.front_matter import Front, Refused, Value
+from reread.skills.values import Front, Refused, Value
 
 FILE_NAME = "SKILL.md"
 MAX_FILE = 1 << 20
@@ -211,8 +211,10 @@ class _Parser:
         """Return the key and the other name."""
         line = front.lines.get("name", 2)
         _check_safe(self.folder, line)
-        folder = unicodedata.normalize("NFC", self.folder)
         value = front.values.get("name")
+        if value == self.folder and len(value) <= NAME_LENGTH and _SLUG.fullmatch(value):
+            return value, ""  # the usual case, and a scan sees thousands
+        folder = unicodedata.normalize("NFC", self.folder)
         if value is None or value == "":
             self.say("W-NAME-MISSING", line, f"the folder's name '{folder}' is used")
             return folder, ""
@@ -248,16 +250,15 @@ class _Parser:
         return value
 
     def _say_unknown(self, front: Front) -> None:
-        unknown = [key for key in front.values if key not in STANDARD_FIELDS]
-        if unknown:
+        if not front.values.keys() <= STANDARD_FIELDS:
+            unknown = [key for key in front.values if key not in STANDARD_FIELDS]
             line = front.lines.get(unknown[0], 2)
             shown = ", ".join(visible(key, limit=40) for key in unknown[:10])
             self.say("W-UNKNOWN-FIELD", line, f"not in the standard: {shown}")
 
     def _check_optional(self, front: Front) -> None:
         for key in ("license", "compatibility"):
-            value = front.values.get(key)
-            if value is not None and not isinstance(value, str):
+            if not isinstance(front.values.get(key, ""), str):
                 self.say("W-FIELD-TYPE", front.lines.get(key, 2), f"{key} is no text")
         compatibility = front.values.get("compatibility")
         if isinstance(compatibility, str) and len(compatibility) > COMPATIBILITY_LENGTH:
@@ -341,7 +342,12 @@ def _check_safe(name: str, line: int) -> None:
         raise Refused("E-NAME-UNSAFE", line, f"the name '{shown}' hides characters or is a path")
 
 
+_SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+
+
 def _is_slug(name: str) -> bool:
+    if name.isascii():
+        return _SLUG.fullmatch(name) is not None
     return all(part and all(map(_is_slug_character, part)) for part in name.split("-"))
 
 
