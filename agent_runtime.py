@@ -102,7 +102,7 @@ class Reply:
 
     Attributes:
         message: what goes into the history, calls included, as the service wants it back.
-        nudge: where it is no answer (empty, cut off), what the model shall be told, once in a round.
+        nudge: where it is no answer (empty, cut off), what to tell the model, once in a round.
     """
 
     text: str

@@ -328,7 +328,6 @@ def _permissions(arguments: argparse.Namespace, task: Task) -> Permissions:
 def _perform(arguments: argparse.Namespace, job: Job) -> int:
     """Run the job under a view, print the end, and clear a temporary workspace after a complete."""
     import asyncio
-    import shutil
 
     from agent_runtime import Failure
     from reread import commands, junit, summary, view
@@ -348,18 +347,17 @@ def _perform(arguments: argparse.Namespace, job: Job) -> int:
     if shown:
         view.last(outcome, job.workspace, kept=kept, stream=view.out())
     if arguments.junit:
-        junit.write(arguments.junit, [view.as_case(outcome)])
+        name = job.task.name or "run"
+        junit.write(arguments.junit, name, junit.of_outcome(outcome, name))
     value = summary.outcome(outcome) | {"workspace": str(job.workspace) if kept else ""}
     commands.print_json(value)
     if not kept:
-        shutil.rmtree(job.workspace, ignore_errors=True)
+        _remove(job.workspace)
     return commands.exit_of(outcome)
 
 
 def _refused(arguments: argparse.Namespace, failure: Failure, job: Job | None = None) -> int:
     """Say why a run did not start or did not end, and keep the last line a JSON object."""
-    import shutil
-
     from reread import commands
 
     if not arguments.json:
@@ -370,10 +368,15 @@ def _refused(arguments: argparse.Namespace, failure: Failure, job: Job | None = 
         {**failure.as_json(), "status": status, "reason": failure.code, "workspace": place}
     )
     if job and arguments.workspace is None and not any((job.workspace / "runs").glob("*/*")):
-        shutil.rmtree(
-            job.workspace, ignore_errors=True
-        )  # nothing has run, so nothing is to be seen
+        _remove(job.workspace)  # nothing has run, so nothing is to be seen
     return commands.exit_status(failure.code)
+
+
+def _remove(workspace: Path) -> None:
+    """Remove a temporary workspace, however deep a script has nested it."""
+    from reread.files import ConfinedFolder
+
+    ConfinedFolder(workspace.parent).remove_tree(workspace.name)
 
 
 def _interrupted(job: Job) -> Failure:

@@ -9,9 +9,9 @@ this list and fails on an upward import, a cycle, or a module that is not listed
     report       one record becomes one self-contained HTML page
     view         what a person sees while a run goes on
     job          what a run is composed of; what commands, batch and mcp start
+    replay       a recorded run again: audit, replay, resume, export
     run          execute(): the story of one run
     fixtures     fixed conversations, and the host's own steps between their turns
-    replay       a recorded run again: audit (disk only) and replay (tools against recorded turns)
     verify       three layers of proof that an extension works, and the repair loop
     extensions   harness_config.yaml: tools, rails and skills, loaded and unloaded while running
     brief        what the model is told
@@ -28,6 +28,8 @@ this list and fails on an upward import, a cycle, or a module that is not listed
     skills       SKILL.md: parse, scan, select with reasons, context, proposals
     workspace    the user's folder, the work folder of a run, its ledger, and publishing
     approvals    what a human allowed: subject and digest, spent once
+    junit        JUnit XML
+    reconcile    facts that lie outside of one file: links, and numbers that must agree
     examine      one file judged in a limited child process
     contracts    what a task asks of an artifact, as data
     formats      one file per artifact format: the checks that prove it

@@ -15,11 +15,12 @@ import hashlib
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from agent_runtime import Failure
-from reread import contracts, examine
+from reread import examine, reconcile
 from reread.files import ConfinedFolder
 from reread.session import Session
 from reread.values import Check, Code, Evidence, Expected, Finding, Made, Problem, ScriptRun
@@ -48,13 +49,15 @@ class Verdict:
 
 def inspect(session: Session) -> Verdict:
     """Read the scripts and the artifacts of a run again; never raises."""
-    artifacts = tuple(_artifact(session, expected) for expected in session.task.artifacts)
-    inputs = session.work.workspace.folder
-    added = contracts.cross_checks(session.task.artifacts, artifacts, inputs)
-    return Verdict(
-        _scripts(session),
-        tuple(replace(e, checks=(*e.checks, *added.get(e.path, ()))) for e in artifacts),
-    )
+    declared = session.task.artifacts
+    read = {expected.path: _artifact(session, expected) for expected in declared}
+    side = reconcile.Side(session.work.folder, session.work.workspace.folder)
+    artifacts = []
+    for expected in declared:
+        evidence = read[expected.path]
+        more = reconcile.checks(expected, evidence, read, side)
+        artifacts.append(replace(evidence, checks=(*evidence.checks, *more)))
+    return Verdict(_scripts(session), tuple(artifacts))
 
 
 def unchanged(session: Session, verdict: Verdict) -> bool:
@@ -109,14 +112,13 @@ def _artifact(session: Session, expected: Expected) -> Evidence:
 def _examined(session: Session, expected: Expected, stream: BinaryIO) -> Evidence:
     """Judge the bytes, beside the older document that they are an edit of where there is one."""
     name = expected.path.rpartition("/")[2]
+    measures = reconcile.asked_of(expected.path, session.task.artifacts)
+    contract = reconcile.with_measures(expected.contract, measures)
+    judge = partial(examine.examine, name=name, format=expected.format, contract=contract)
     if not expected.baseline:
-        return examine.examine(
-            stream, name=name, format=expected.format, contract=expected.contract
-        )
+        return judge(stream)
     with session.work.workspace.folder.open(expected.baseline) as baseline:
-        return examine.examine(
-            stream, name=name, format=expected.format, contract=expected.contract, baseline=baseline
-        )
+        return judge(stream, baseline=baseline)
 
 
 def _absent(expected: Expected, failure: Failure) -> Evidence:

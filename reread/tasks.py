@@ -14,7 +14,7 @@ from typing import Any
 
 from agent_runtime import Failure, Limits
 from reread import contracts, documents
-from reread.examine import format_of
+from reread.examine import format_named, format_of
 from reread.files import check_name
 from reread.values import Code, Expected, Permissions, ScriptLimits, Task
 from reread.workspace import PUBLISHED
@@ -177,7 +177,7 @@ def _expected(document: documents.Document, index: int, item: Mapping[str, Any])
 
 def _format(document: documents.Document, index: int, item: Mapping[str, Any]) -> str:
     try:
-        return format_of(f"x.{item['format']}" if "format" in item else item["path"])
+        return format_named(item["format"]) if "format" in item else format_of(item["path"])
     except Failure as failure:
         line = document.line(["artifacts", index, "format"])
         raise Failure(

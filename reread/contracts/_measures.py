@@ -13,7 +13,10 @@ from typing import Any
 from reread.contracts._data import find
 from reread.formats._checks import Fact, Item
 
-NUMBER = re.compile(r"[-+−]?\d{1,3}(?:[,  ’']\d{3})+(?:\.\d+)?|[-+−]?\d+(?:\.\d+)?")
+GROUPS = ",\u00a0\u202f\u2019' "
+"""What stands between thousands: comma, no-break blanks, apostrophes, a blank."""
+_SIGN = r"[-+\u2212]?"
+NUMBER = re.compile(rf"{_SIGN}\d{{1,3}}(?:[{GROUPS}]\d{{3}})+(?:\.\d+)?|{_SIGN}\d+(?:\.\d+)?")
 
 
 def checks(contract: Mapping[str, Any], facts: Mapping[str, Any], format: str) -> Iterator[Item]:
@@ -50,10 +53,10 @@ def as_number(value: Any) -> float | None:
         return None
     if isinstance(value, int | float):
         return float(value)
-    text = str(value).strip().replace("−", "-").rstrip("%").strip("$€£¥ ")
+    text = str(value).strip().replace("\u2212", "-").rstrip("%").strip("$€£¥ ")
     if not NUMBER.fullmatch(text):
         return None
-    return float(re.sub(r"[,  ’']", "", text))
+    return float(re.sub(f"[{GROUPS}]", "", text))
 
 
 def _column(measure: Mapping[str, Any], facts: Mapping[str, Any]) -> float | None:

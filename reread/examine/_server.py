@@ -48,12 +48,12 @@ def serve(control: socket.socket) -> None:
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     children: dict[int, int] = {}
     while True:
-        ready, _, _ = select.select([control, wake_read], [], [])
+        ready, _, _ = select.select([control.fileno(), wake_read], [], [])
         if wake_read in ready:
             with contextlib.suppress(BlockingIOError):
                 os.read(wake_read, 512)
             _reap(children)
-        if control in ready:
+        if control.fileno() in ready:
             request = _receive(control)
             if request is None:
                 return

@@ -32,7 +32,12 @@ class Front:
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """What a text is made of. Each section is {title, level, content}; each link {target, section}."""
+    """What a text is made of.
+
+    Attributes:
+        sections: each {title, level, content}.
+        links: each {target, section}, pictures among them.
+    """
 
     sections: Sequence[Mapping[str, Any]]
     code: Sequence[Mapping[str, str]]

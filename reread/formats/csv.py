@@ -54,7 +54,9 @@ def _identity(head: bytes) -> Iterator[Item]:
     if b"\x00" in head and not encoding_of(head):
         yield from posing(head, "csv")
         yield invalid("csv.is_text", "not_text", "It holds NUL bytes.", depth="identity")
-    elif kind(head) in ("an HTML page", "a PDF", "an RTF document") or head.startswith((b"version https://git-lfs", b"data:")):
+    elif kind(head) in ("an HTML page", "a PDF", "an RTF document") or head.startswith(
+        (b"version https://git-lfs", b"data:")
+    ):
         yield from posing(head, "csv")
 
 

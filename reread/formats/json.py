@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -21,8 +22,29 @@ FORMAT = Format("json", (".json", ".geojson", ".webmanifest"), "JSON", "applicat
 GROWTH = 12
 TEXT_WORDS = frozenset(("contains", "matches", "forbids", "topic", "measure"))
 """Words of a contract that need the whole text once more."""
+EXAMPLE = re.compile(r"(?:[\w.+-]+@|https?://(?:www\.)?)example\.(?:com|org|net)/?")
 TYPE_WORDS = frozenset(
-    ["string", "str", "number", "int", "integer", "float", "boolean", "bool", "null", "object", "array", "list", "dict", "any", "date", "datetime", "text", "value", "name"]
+    [
+        "string",
+        "str",
+        "number",
+        "int",
+        "integer",
+        "float",
+        "boolean",
+        "bool",
+        "null",
+        "object",
+        "array",
+        "list",
+        "dict",
+        "any",
+        "date",
+        "datetime",
+        "text",
+        "value",
+        "name",
+    ]
 )
 
 
@@ -153,7 +175,9 @@ def substance(value: Any, format: str, contract: Mapping[str, Any]) -> Iterator[
 def _fills(text: str) -> bool:
     """Say whether a text names a type or promises a value instead of being one."""
     bare = text.strip().strip("<>[]{}").strip().lower()
-    return bare in TYPE_WORDS or bare in ("...", "…", "n/a") or bool(FILLER.search(text))
+    if bare in TYPE_WORDS or bare in ("...", "…", "n/a"):
+        return True
+    return bool(EXAMPLE.fullmatch(bare) or (len(text) < 200 and FILLER.search(text)))
 
 
 def _syntax(text: str) -> str:

@@ -6,7 +6,7 @@ import ast
 import io
 import tokenize
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from reread.formats import Format, Source
 from reread.formats._bytes import nothing, posing
@@ -61,9 +61,7 @@ def _substance(tree: ast.Module, name: str, contract: Mapping[str, Any]) -> Iter
     if name == "__init__.py" or contract.get("allow_empty"):
         yield passed("py.has_content", "substance")
         return
-    bodies = [
-        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
+    bodies = [node for node in ast.walk(tree) if _is_function(node)]
     works = [node for node in bodies if any(_does(item) for item in node.body)]
     outside = [node for node in tree.body if _does(node) and not _defines(node)]
     real = [node for node in outside if not isinstance(node, ast.Import | ast.ImportFrom)]
@@ -78,6 +76,11 @@ def _substance(tree: ast.Module, name: str, contract: Mapping[str, Any]) -> Iter
         yield hollow("py.has_content", "no_content", "It holds no statement that does anything.")
 
 
+def _is_function(node: ast.AST) -> TypeGuard[ast.FunctionDef]:
+    """Say whether a node defines a function; an async one has the same parts."""
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+
+
 def _defines(node: ast.stmt) -> bool:
     return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
 
@@ -90,7 +93,7 @@ def _declares(node: ast.stmt) -> bool:
 
 
 def _does(node: ast.stmt) -> bool:
-    """Say whether a statement is more than a docstring, `pass`, `…` or `raise NotImplementedError`."""
+    """Say whether a statement is more than a docstring, `pass`, `…` or a refusal to work."""
     if isinstance(node, ast.Pass):
         return False
     if isinstance(node, ast.Expr):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_runtime import Failure
-from reread import contracts, examine, records
+from reread import examine, records
 from reread.files import ConfinedFolder
 from reread.values import Check, Code, Evidence, Problem
 from reread.workspace import Workspace
@@ -104,7 +104,7 @@ def _judged(workspace: ConfinedFolder, record: Mapping[str, Any]) -> Iterator[Pr
 
 
 def _examined(workspace: ConfinedFolder, path: str, declared: Mapping[str, Any]) -> Evidence:
-    contract = contracts.of_file(declared["contract"])
+    contract = declared["contract"]
     with workspace.open(path) as stream:
         return examine.examine(
             stream, name=path.rpartition("/")[2], format=declared["format"], contract=contract

@@ -4,7 +4,7 @@ Code, paths, addresses, quotations: a trigger in there is worth a suggestion, no
 file (`march.pdf`) is the exception, for it says what the work is about.
 """
 
-# ruff: noqa: RUF001  (full-width signs are meant as they are)
+
 
 from __future__ import annotations
 

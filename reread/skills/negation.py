@@ -5,7 +5,7 @@ means the contrary (识别, 要不要, "not only", "don't forget"). The lists ho
 two languages, not of any task.
 """
 
-# ruff: noqa: RUF001  (full-width signs are meant as they are)
+
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ Does not prove: that the skill helps; what a task means without saying it is lef
 which sees the catalog.
 """
 
-# ruff: noqa: RUF001  (full-width signs are meant as they are)
+
 
 from __future__ import annotations
 

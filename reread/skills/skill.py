@@ -5,7 +5,7 @@ Does not prove: that the instructions are good, nor that they are harmless; the 
 untrusted.
 """
 
-# ruff: noqa: RUF001  (full-width signs are meant as they are)
+
 
 from __future__ import annotations
 

@@ -18,11 +18,11 @@ from reread.values import Made
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One file at one moment."""
+    """One file at one moment. A script can set the time of modification, not that of change."""
 
     sha256: str
     inode: int
-    mtime_ns: int
+    ctime_ns: int
 
 
 Snapshot = Mapping[str, Seen]
@@ -36,7 +36,7 @@ def snapshot(folder: ConfinedFolder, places: Sequence[str]) -> dict[str, Seen]:
             digests = folder.digests(place)
             for entry in folder.walk(place):
                 if entry.kind == "file" and entry.path in digests:
-                    found[entry.path] = Seen(digests[entry.path], entry.inode, entry.mtime_ns)
+                    found[entry.path] = Seen(digests[entry.path], entry.inode, entry.ctime_ns)
         except Failure:
             continue  # the place itself was replaced or removed: there is nothing of ours in it
     return found

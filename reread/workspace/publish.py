@@ -108,7 +108,7 @@ def _recover(work: Work) -> Recovered:
 def _move(work: Work, file: Proven) -> None:
     """Put one file in its place; done already is done."""
     users = work.workspace.folder
-    if users.sha256(file.path) == file.sha256 and work.folder.sha256(file.path) is None:
+    if _moved(work, file):
         return
     if work.folder.sha256(file.path) != file.sha256:
         raise _changed(file.path, "the proven file is not what the gate read")
@@ -117,6 +117,23 @@ def _move(work: Work, file: Proven) -> None:
     work.folder.move(file.path, users, file.path, expect=file.replaces)
     if users.sha256(file.path) != file.sha256:
         raise _changed(file.path, "the file in its place is not what the gate read")
+
+
+def _moved(work: Work, file: Proven) -> bool:
+    """Say whether a file is in its place already, and drop what the exchange left behind.
+
+    A move exchanges the new file with the old one and then removes that; a crash in between leaves
+    the old one, or a copy of the new one, under the name in the work folder.
+    """
+    left = work.folder.sha256(file.path)
+    if work.workspace.folder.sha256(file.path) != file.sha256:
+        return False
+    if left is None:
+        return True
+    if left == file.replaces and left != file.sha256:
+        work.folder.remove(file.path)
+        return True
+    return False
 
 
 def _keep_old(work: Work, file: Proven) -> None:
@@ -131,7 +148,7 @@ def _undo(work: Work, files: Sequence[Proven]) -> None:
     """Put back what was there, and the proven files back into the work folder."""
     users = work.workspace.folder
     for file in files:
-        if users.sha256(file.path) != file.sha256 or work.folder.sha256(file.path) is not None:
+        if not _moved(work, file):
             continue  # this one had not moved, or somebody has changed it since: theirs now
         users.move(file.path, work.folder, file.path)
         if file.replaces is not None:

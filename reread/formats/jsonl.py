@@ -1,0 +1,88 @@
+"""JSON Lines: one JSON value a line, judged line by line, with no row kept that is not needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from reread.formats import Format, Source
+from reread.formats._bytes import nothing, posing
+from reread.formats._checks import Fact, Item, hollow, invalid, passed, warned
+from reread.formats.json import NotJson, loads, scalars
+
+FORMAT = Format("jsonl", (".jsonl", ".ndjson", ".jsonlines"), "JSON Lines", "application/jsonl")
+GROWTH = 2
+
+LINE_LIMIT = 64 << 20
+ROW_WORDS = frozenset(
+    ("required_keys", "schema", "measure", "contains", "matches", "forbids", "topic", "table")
+)
+BOM = b"\xef\xbb\xbf"
+
+
+def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
+    """Yield the checks of a JSON Lines file."""
+    rows: list[Any] = []
+    keep = not ROW_WORDS.isdisjoint(contract)
+    count = values = number = 0
+    doubles: list[str] = []
+    for number, line in enumerate(_lines(source), 1):
+        if number == 1:
+            found = [*nothing(source, line, "jsonl")] if source.size <= len(line) + 1 else []
+            yield from found
+            if found:
+                return
+            line = line.removeprefix(BOM)
+        if not line.strip():
+            continue
+        try:
+            row = loads(line.decode("utf-8"), doubles)
+        except NotJson as error:
+            yield invalid("jsonl.parses", "json_nonfinite", f"Line {number} holds {error}.")
+            return
+        except ValueError as error:
+            yield from _wrong(line, number, error, count)
+            return
+        count += 1
+        values += any(item is not None and item != "" for item in scalars(row))
+        if keep:
+            rows.append(row)
+    yield passed("jsonl.parses", "identity", f"{count} rows")
+    if doubles:
+        cause = f"The key '{doubles[0]}' is there twice in one object."
+        yield warned("jsonl.keys_once", "integrity", "duplicate_keys", cause)
+    yield Fact("rows", count)
+    if keep:
+        yield Fact("_records", rows)
+        yield Fact("_text", "\n".join(str(item) for row in rows for item in scalars(row)))
+    yield from _substance(count, values, contract)
+
+
+def _lines(source: Source) -> Iterator[bytes]:
+    """Yield lines without their ends; one that is too long is cut, and so fails to parse."""
+    rest = b""
+    for piece in source.chunks():
+        lines = (rest + piece).split(b"\n")
+        rest = lines.pop()
+        yield from lines
+        if len(rest) > LINE_LIMIT:
+            break
+    if rest:
+        yield rest
+
+
+def _wrong(line: bytes, number: int, error: ValueError, rows: int) -> Iterator[Item]:
+    if number == 1:
+        yield from posing(line, "jsonl")
+    reason = "truncated" if line.lstrip()[:1] in b"{[" and rows else "json_syntax"
+    yield invalid("jsonl.parses", reason, f"Line {number} is not JSON: {error}", depth="identity")
+
+
+def _substance(count: int, values: int, contract: Mapping[str, Any]) -> Iterator[Item]:
+    name = "jsonl.has_content"
+    if values:
+        yield passed(name, "substance", f"{values} rows with values")
+    elif contract.get("allow_empty"):
+        yield passed(name, "substance", "empty, which the contract allows")
+    else:
+        yield hollow(name, "no_rows" if not count else "no_content", "It holds no value.")
