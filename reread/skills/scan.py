@@ -11,7 +11,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_runtime import Failure
@@ -20,7 +20,7 @@ from reread.files.directory import Directory
 from reread.skills.diagnostics import Diagnostic
 from reread.skills.roots import Root
 from reread.skills.seed import Profile, held
-from reread.skills.skill import FILE_NAME, MAX_FILE, Parsed, Skill, parse
+from reread.skills.skill import FILE_NAME, MAX_FILE, Skill, parse
 
 _BESIDES = frozenset({"references", "scripts", "script", "assets", "templates", "node_modules"})
 
@@ -132,7 +132,7 @@ class Scanner:
         if not file:
             yield from _nested(folder, place, inner, ())
             return
-        place = Place(place.root, place.folder, file, place.target)
+        place = place if file == FILE_NAME else replace(place, file=file)
         said = [one.diagnostics[0] for one in _nested(folder, place, inner, _BESIDES)]
         if file != FILE_NAME:
             said.append(_say("W-FILENAME-CASE", place, f"the file is called '{file}'"))
@@ -141,19 +141,26 @@ class Scanner:
         except OSError as error:
             yield _unreadable(place, error)
             return
-        loaded = self._judge(place, data, said)
+        if not place.root.allows(f"{place.folder}/{place.file}", data):
+            yield Loaded(place, None, (_say("E-UNREADABLE", place, "it is not what was trusted"),))
+            return
+        loaded = _judge(place, data, self._profile, said)
         if key is not None and stamp is not None:
             self._known[key] = ((*stamp, *_folder_stamp(folder)), loaded)
         yield loaded
 
-    def _judge(self, place: Place, data: bytes, said: Iterable[Diagnostic]) -> Loaded:
-        if not place.root.allows(f"{place.folder}/{place.file}", data):
-            changed = _say("E-UNREADABLE", place, "it is not what was trusted")
-            return Loaded(place, None, (changed,))
-        parsed = parse(data, folder=place.folder, path=place.shown)
-        parsed = Parsed(parsed.skill, (*parsed.diagnostics, *said), parsed.body, parsed.front)
-        parsed = held(parsed, self._profile, size=len(data), folder=place.folder, path=place.shown)
-        return Loaded(place, parsed.skill, parsed.diagnostics)
+
+def judge(place: Place, data: bytes, profile: Profile, said: Iterable[Diagnostic] = ()) -> Loaded:
+    """Say what the bytes of a SKILL.md are worth under a profile, the files it names included."""
+    return _with_references(_judge(place, data, profile, said))
+
+
+def _judge(place: Place, data: bytes, profile: Profile, said: Iterable[Diagnostic] = ()) -> Loaded:
+    parsed = parse(data, folder=place.folder, path=place.shown)
+    if said:
+        parsed = replace(parsed, diagnostics=(*parsed.diagnostics, *said))
+    parsed = held(parsed, profile, size=len(data), folder=place.folder, path=place.shown)
+    return Loaded(place, parsed.skill, parsed.diagnostics)
 
 
 def _folders(folder: Directory) -> Iterator[tuple[str, bool]]:
