@@ -23,7 +23,9 @@ SEMANTIC = {"S69", "S72"}
 
 def skills(*sources: dict[str, Any]) -> list[Skill]:
     return [
-        Skill(one["name"], one["name"], one.get("description", "-"), triggers=tuple(one["triggers"]))
+        Skill(
+            one["name"], one["name"], one.get("description", "-"), triggers=tuple(one["triggers"])
+        )
         for source in sources
         for one in source["skills"]
     ]
@@ -102,7 +104,13 @@ class TestTheTrace:
 class TestNamesInTheTask:
     @pytest.mark.parametrize(
         "task",
-        ["$my-skill go", "/my-skill go", "use /my-skill", "use the my-skill skill", "用my-skill技能"],
+        [
+            "$my-skill go",
+            "/my-skill go",
+            "use /my-skill",
+            "use the my-skill skill",
+            "用my-skill技能",
+        ],
     )
     def test_a_named_skill_needs_no_trigger(self, task: str) -> None:
         assert only(task, name="my-skill").outcome == "selected"
