@@ -205,9 +205,10 @@ class TestACrash:
 
             def watch(event: str, _: object) -> None:
                 nonlocal seen
-                seen += event in SPEAKS_TO_THE_SYSTEM
-                if seen == point:
-                    os.kill(os.getpid(), signal.SIGKILL)
+                if event in SPEAKS_TO_THE_SYSTEM:
+                    seen += 1
+                    if seen == point:
+                        os.kill(os.getpid(), signal.SIGKILL)
 
             sys.addaudithook(watch)
             persist_proposal(found, proposal_from(GOOD))
