@@ -242,8 +242,15 @@ def compose(arguments: argparse.Namespace, fixture: Fixture | None) -> tuple[str
     import tempfile
     from dataclasses import replace
 
+    from agent_runtime import Failure
     from reread.job import Job
 
+    if arguments.skill and arguments.no_skills:
+        raise Failure(
+            "usage_invalid",
+            f"--no-skills uses none, and --skill names '{arguments.skill[0]}'.",
+            "Use one of the two.",
+        )
     settings, mode = None, ""
     if fixture:
         mode = f"mode=fixture scenario={fixture.name} ({fixture.about or 'fixed conversation'})"

@@ -4,16 +4,11 @@ Modules in import order. Each may import only what stands below it; tests/test_h
 this list and fails on an upward import, a cycle, or a module that is not listed.
 
     commands     one file per command of the program
-    batch        many tasks, durable, on one machine or many
-    mcp          the same gate and runner as an MCP server, and MCP servers as tools
-    report       one record becomes one self-contained HTML page
     view         what a person sees while a run goes on
     job          what a run is composed of; what commands, batch and mcp start
     replay       a recorded run again: audit, replay, resume, export
     run          execute(): the story of one run
     fixtures     fixed conversations, and the host's own steps between their turns
-    verify       three layers of proof that an extension works, and the repair loop
-    extensions   harness_config.yaml: tools, rails and skills, loaded and unloaded while running
     brief        what the model is told
     gate         rereads script and artifacts and says what holds; never raises
     tools        one file per tool the model may call

@@ -51,7 +51,7 @@ def inspect(session: Session) -> Verdict:
     """Read the scripts and the artifacts of a run again; never raises."""
     declared = session.task.artifacts
     read = {expected.path: _artifact(session, expected) for expected in declared}
-    side = reconcile.Side(session.work.folder, session.work.workspace.folder)
+    side = reconcile.Side(session.work.open, session.work.workspace.folder)
     artifacts = []
     for expected in declared:
         evidence = read[expected.path]
@@ -67,7 +67,7 @@ def unchanged(session: Session, verdict: Verdict) -> bool:
 
 def findings(verdict: Verdict) -> Iterator[Finding]:
     """Yield what failed, as it is handed back for repair."""
-    for evidence in (*verdict.scripts, *verdict.artifacts):
+    for evidence in (*verdict.artifacts, *verdict.scripts):
         for check in evidence.checks:
             if check.problem is not None and check.state == "failed":
                 yield _finding(evidence, check, check.problem)

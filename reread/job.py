@@ -168,10 +168,7 @@ def _model(job: Job, session: Session) -> Model:
     if job.settings is None:
         raise _no_model()
     return open_model(
-        job.settings,
-        api=job.api,
-        limits=session.task.limits,
-        progress=lambda kind, text: session.record.tell("model.progress", {kind: text}),
+        job.settings, api=job.api, limits=session.task.limits, tell=session.record.tell
     )
 
 

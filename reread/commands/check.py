@@ -127,7 +127,7 @@ def _judge(path: Path, format: str, contract: Mapping[str, Any], baseline: Path 
         return _unread(path, format, error)
     checks = found.checks
     if contract.get("local_links_exist") and found.read:
-        checks = (*checks, reconcile.local_links(found, path.name, folder))
+        checks = (*checks, reconcile.local_links(found, path.name, folder.open))
     return Evidence(str(path), format, found.sha256, found.size, checks, found.facts)
 
 

@@ -39,6 +39,8 @@ _PREFIXED = re.compile(
 )
 _MISTRAL_ARGS = re.compile(r"\A\s*\[TOOL_CALLS\]\s*([\w.-]+)\s*(?:\[ARGS\])?\s*(\{.*)\Z", re.DOTALL)
 _FENCE = re.compile(r"\A\s*```(?:json|tool_call|tool_code)?[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
+_ANY_FENCE = re.compile(r"```(?:json|tool_call|tool_code)?[ \t]*\n(.*?)\n?```", re.DOTALL)
+_UNCLOSED = re.compile(r"<(?:tool_call|function_call)>\s*\{\s*\"name\":\s*\"([\w.-]+)\"")
 _MARKS = re.compile(
     r"</?(?:tool_call|toolcall|tool_calls|function_calls?|invoke|minimax:tool_call|tool_response"
     r"|function_response|function_results)\b"
@@ -167,13 +169,11 @@ def _parameter(value: str, schema: Mapping[str, Any]) -> Any:
 
 
 def _shows_call(text: str, tools: Mapping[str, Tool]) -> bool:
-    """Say whether the text shows a call of a tool that was offered, or an invented answer."""
-    if _MARKS.search(text):
+    """Say whether the text is meant as a call, or as a tool's answer; prose about calls is not."""
+    if _MARKS.match(text.strip()):
         return True
-    for block in re.findall(
-        r"```(?:json|tool_call|tool_code)?[ \t]*\n(.*?)\n?```", text, re.DOTALL
-    ):
-        calls = _json_calls(block.strip())
-        if calls and all(name in tools for name, _ in calls):
-            return True
-    return False
+    blocks = [body for _, body in _WRAPPED.findall(text)] + _ANY_FENCE.findall(text)
+    shown = [name for body in blocks for name, _ in _inside(body.strip(), tools)]
+    shown += [name for name, _ in (*_NAMED.findall(text), *_INVOKED.findall(text))]
+    shown += [name for name in _UNCLOSED.findall(text)]
+    return any(name in tools for name in shown)

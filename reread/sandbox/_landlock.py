@@ -34,7 +34,9 @@ ON_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 DEVICE = WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 
 PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 22, 36, 38
+PR_CAPBSET_DROP = 24
 SECCOMP_MODE_FILTER = 2
+CAPABILITY_VERSION_3 = 0x20080522
 
 
 def _libc() -> ctypes.CDLL:
@@ -111,6 +113,16 @@ def filter_calls(program: bytes) -> None:
     no_new_privileges()
     described = Program(len(program) // 8, program)
     _check(_libc().prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(described), 0, 0))
+
+
+def drop_capabilities() -> None:
+    """Give up what a root process may do beyond its user id; nothing gives it back by exec."""
+    libc = _libc()
+    for number in range(64):
+        libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)  # refused where there is nothing to drop
+    no_new_privileges()
+    header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
+    _check(libc.capset(header, bytes(24)))
 
 
 def become_subreaper() -> None:

@@ -24,13 +24,23 @@ from reread.values import Isolation
 NAME = "bwrap"
 RANK = 2
 MOUNTS = True
-SECCOMP_FD, STATUS_FD, PASSWD_FD, GROUP_FD = 100, 101, 102, 103
+SECCOMP_FD, STATUS_FD, PASSWD_FD, GROUP_FD, ZONE_FD = 100, 101, 102, 103, 104
+MAX_ZONE_BYTES = 32 << 10  # it must fit into a pipe
+DEVICES = ("null", "zero", "urandom")
+DEVICE_LINKS = {
+    "random": "urandom",
+    "fd": "/proc/self/fd",
+    "stdin": "/proc/self/fd/0",
+    "stdout": "/proc/self/fd/1",
+    "stderr": "/proc/self/fd/2",
+}
 NAMESPACES = (
     *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
     *("--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
 )
 
 
+@functools.cache
 def program() -> str | None:
     """Return the path of bubblewrap; the system's own first, since profiles name that one."""
     return shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin") or shutil.which("bwrap")
@@ -67,8 +77,7 @@ def launch(fence: Fence, argv: Sequence[str]) -> Launch:
     if not fence.network:
         command.append("--unshare-net")
     command += _root(fence)
-    for folder in ("/", "/dev"):  # what is left of them is memory that no limit would count
-        command += ["--remount-ro", folder]
+    command += ["--remount-ro", "/"]  # what is left of it is memory that no limit would count
     command += ["--clearenv", *_environment(fence), "--chdir", str(fence.cwd)]
     command += ["--seccomp", str(SECCOMP_FD), "--json-status-fd", str(STATUS_FD), "--", *argv]
     families = (_seccomp.AF_UNIX, _seccomp.AF_INET, _seccomp.AF_INET6)
@@ -80,6 +89,7 @@ def launch(fence: Fence, argv: Sequence[str]) -> Launch:
             SECCOMP_FD: _seccomp.build(families, shared_world=False).hex(),
             PASSWD_FD: _account(f"x:{os.getuid()}:{os.getgid()}::{_home(fence)}:/bin/sh"),
             GROUP_FD: _account(f"x:{os.getgid()}:"),
+            ZONE_FD: _zone().hex(),
         },
         status_fd=STATUS_FD,
     )
@@ -99,6 +109,13 @@ def _account(fields: str) -> str:
     return f"script:{fields}\n".encode().hex()
 
 
+def _zone() -> bytes:
+    try:
+        return Path("/etc/localtime").read_bytes()[:MAX_ZONE_BYTES]
+    except OSError:
+        return b""
+
+
 def _home(fence: Fence) -> Path:
     return fence.tmp or fence.cwd
 
@@ -109,30 +126,54 @@ def _environment(fence: Fence) -> Iterator[str]:
 
 
 def _root(fence: Fence) -> list[str]:
-    """Return the mounts in their order: the system first, then what lies inside of it."""
-    mounts: list[str] = []
+    """Return the mounts: the system, then all that is named, outer folders before inner ones.
+
+    Each mount costs about 0.1 ms, so small files are copied, and what can be a link is one.
+    """
+    return [*_system_mounts(fence.network), *_shared(fence), *_named(fence)]
+
+
+@functools.cache
+def _system_mounts(network: bool) -> tuple[str, ...]:
+    words = ["--file", str(PASSWD_FD), "/etc/passwd", "--file", str(GROUP_FD), "/etc/group"]
+    words += ["--file", str(ZONE_FD), "/etc/localtime", "--proc", "/proc"]
     for library in map(Path, _system.LIBRARIES):
         if library.is_symlink():
-            mounts += ["--symlink", str(library.readlink()), str(library)]
+            words += ["--symlink", str(library.readlink()), str(library)]
         elif library.exists():
-            mounts += ["--ro-bind", str(library), str(library)]
-    settings = _system.SETTINGS + (_system.NAME_SERVICE if fence.network else ())
+            words += ["--ro-bind", str(library), str(library)]
+    settings = _system.SETTINGS + (_system.NAME_SERVICE if network else ())
     for setting in _system.existing(settings):
-        mounts += ["--ro-bind", str(setting), str(setting)]
-    mounts += ["--ro-bind-data", str(PASSWD_FD), "/etc/passwd"]
-    mounts += ["--ro-bind-data", str(GROUP_FD), "/etc/group"]
-    mounts += ["--proc", "/proc", "--dev", "/dev"]
-    if fence.tmp:  # all of it in one folder, so that one look weighs it
-        for shared, name in (("/dev/shm", "shm"), ("/tmp", "tmp"), ("/var/tmp", "tmp")):
-            (fence.tmp / name).mkdir(mode=0o700, exist_ok=True)
-            mounts += ["--bind", str(fence.tmp / name), shared]
-    for folder in sorted(set(fence.readable), key=lambda folder: len(folder.parts)):
-        mounts += ["--ro-bind", str(folder), str(folder)]
-    for folder in fence.changeable:
-        mounts += ["--bind", str(folder), str(folder)]
-    for view in fence.views:
-        mounts += ["--ro-bind", str(view.source), str(view.target)]
-    return mounts
+        words += ["--ro-bind", str(setting), str(setting)]
+    for name in DEVICES:
+        words += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+    for name, target in DEVICE_LINKS.items():
+        words += ["--symlink", target, f"/dev/{name}"]
+    return tuple(words)
+
+
+def _shared(fence: Fence) -> list[str]:
+    """Return what stands for the folders that programs share: one folder, so one look weighs it."""
+    if not fence.tmp:
+        return []
+    links = ("--symlink", "/tmp", "/var/tmp", "--symlink", "/tmp", "/dev/shm")
+    return ["--bind", str(fence.tmp), "/tmp", *links]
+
+
+def _named(fence: Fence) -> list[str]:
+    """Return a mount for all that the fence names; what another one shows already needs none."""
+    how = {folder: ("--ro-bind", folder) for folder in fence.readable}
+    how |= {folder: ("--bind", folder) for folder in fence.changeable}
+    how |= {view.target: ("--ro-bind", view.source) for view in fence.views}
+    words: list[str] = []
+    above: dict[Path, str] = {}
+    for target in sorted(how, key=lambda path: len(path.parts)):
+        kind, source = how[target]
+        outer = next((above[folder] for folder in target.parents if folder in above), "")
+        above[target] = kind
+        if not (outer == kind == "--ro-bind" and source == target):
+            words += [kind, str(source), str(target)]
+    return words
 
 
 def isolation(fence: Fence) -> Isolation:
