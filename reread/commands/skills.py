@@ -252,7 +252,7 @@ def _propose(arguments: argparse.Namespace) -> int:
     print("-" * 72)
     print(proposal.shown, end="")
     print("-" * 72)
-    print("to allow it, once: --approve-skill-proposal inputs/<this file>")
+    print(f"to allow it, once: --approve-skill-proposal inputs/{visible(file.name)}")
     return 0
 
 

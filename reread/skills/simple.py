@@ -30,8 +30,11 @@ def read(text: str, first_line: int) -> Front | None:
     if not text or _UNUSUAL.search(text):
         return None
     front = Front()
+    values, lines, typed = front.values, front.lines, front.typed
     key, block = "", ""
-    for number, line in enumerate(text.split("\n"), first_line):
+    number = first_line - 1
+    for line in text.split("\n"):
+        number += 1
         found = _LINE.fullmatch(line)
         if not found:
             return None
@@ -40,45 +43,41 @@ def read(text: str, first_line: int) -> Front | None:
         if value is None:
             return None
         if name and not indent:
-            if name in front.values:
+            if name in values:
                 return None
             key, block = name, "" if written else "open"
-            front.lines[name] = number
-            _keep(front.values, name, value, front, written, (name,))
+            values[name] = value
+            lines[name] = number
+            if not written or (isinstance(value, str) and value in _TYPED):
+                typed.add((name,))
+        elif not value or not isinstance(value, str):
+            return None
         else:
             # Items may stand at the margin; all of a block stand under each other.
             style = "indented" if indent else "at the margin"
-            if block not in ("open", style) or not value or not isinstance(value, str):
-                return None
             if block == "open":
-                front.typed.discard((key,))
-                front.values[key] = {} if name else []
-            block = style
-            outer = front.values[key]
-            if name and isinstance(outer, dict) and name not in outer:
-                _keep(outer, name, value, front, written, (key, name))
-            elif not name and isinstance(outer, list):
-                _keep(outer, len(outer), value, front, written, (key, len(outer)))
-            else:
+                typed.discard((key,))
+                values[key] = {} if name else []
+            elif block != style:
                 return None
+            block = style
+            place = _add(values[key], name, value)
+            if place is None:
+                return None
+            if value in _TYPED:
+                typed.add((key, place))
     return front
 
 
-def _keep(
-    into: dict[str, Value] | list[Value],
-    place: str | int,
-    value: str | list[Value],
-    front: Front,
-    written: str | None,
-    path: tuple[str | int, ...],
-) -> None:
-    if isinstance(into, list):
-        into.append(value)
-    else:
-        into[str(place)] = value
-    plain = not written or written[0] != '"'
-    if plain and isinstance(value, str) and (not value or value in _TYPED):
-        front.typed.add(path)
+def _add(outer: Value, name: str | None, value: str) -> str | int | None:
+    """Put a value into a list or a map and return its place; None where it does not fit."""
+    if isinstance(outer, dict) and name and name not in outer:
+        outer[name] = value
+        return name
+    if isinstance(outer, list) and not name:
+        outer.append(value)
+        return len(outer) - 1
+    return None
 
 
 def _simple(text: str) -> str | list[Value] | None:
@@ -89,7 +88,8 @@ def _simple(text: str) -> str | list[Value] | None:
         return text if plain else None
     if text[:1] == '"':
         inside = text[1:-1]
-        return inside if len(text) > 2 and text[-1] == '"' and '"' not in inside else None
+        usual = len(text) > 2 and text[-1] == '"' and '"' not in inside
+        return inside if usual and inside not in _TYPED else None
     if text[:1] != "[" or text[-1] != "]":
         return None
     items = [item.strip(" ") for item in text[1:-1].split(",")] if text != "[]" else []

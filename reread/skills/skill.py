@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from reread.skills import front_matter
 from reread.skills.diagnostics import Diagnostic, visible
@@ -89,17 +90,16 @@ def parse(data: bytes, *, folder: str, path: str) -> Parsed:
     return _Parser(folder, path).parse(data)
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """A SKILL.md split at its fences; `front_line` and `body_line` count from 1."""
+class Parts(NamedTuple):
+    """A SKILL.md split at its fences; `body_line` counts from 1."""
 
     front: str
     body: str
     body_line: int
-    front_line: int = 2
     loose: bool = False
 
 
+FRONT_LINE = 2
 _CLOSING = re.compile(r"^[ \t]*---[ \t]*$", re.MULTILINE)
 
 
@@ -109,6 +109,11 @@ def split(text: str) -> Parts:
     Raises:
         Refused: E-FM-MISSING, E-FM-UNCLOSED.
     """
+    if text.startswith("---\n"):
+        at = text.find("---", 4)
+        if text[at - 1 : at] == "\n" and text[at + 3 : at + 4] == "\n":  # the usual fences
+            front = text[4 : at - 1] if at > 4 else ""
+            return Parts(front, text[at + 4 :], 3 + text.count("\n", 4, at))
     first, _, rest = text.partition("\n")
     if first.strip(" \t") != "---":
         raise Refused("E-FM-MISSING", 1, f"the first line is '{visible(first, limit=60)}'")
@@ -140,7 +145,7 @@ class _Parser:
             parts = split(self._decode(data))
             if parts.loose:
                 self.say("I-FENCE-WS", 1, "there is white space around a fence")
-            self.front = front_matter.read(parts.front, parts.front_line)
+            self.front = front_matter.read(parts.front, FRONT_LINE)
             skill = self._skill(self.front, parts)
         except Refused as refused:
             self.say(refused.code, refused.line, refused.message)
@@ -304,7 +309,7 @@ class _Parser:
         return tuple(re.findall(r"(?:\([^()]*\)|[^\s,(])+", value or ""))
 
     def _check_body(self, parts: Parts, size: int) -> None:
-        if not parts.body.strip():
+        if not parts.body or parts.body.isspace():
             self.say("I-BODY-EMPTY", parts.body_line, "there is no body")
         lines = parts.body.count("\n")
         if lines > BODY_LINES:
