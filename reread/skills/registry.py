@@ -289,10 +289,12 @@ def _register(found: Iterable[Loaded]) -> _Registry:
     found = list(found)
     entries: dict[str, Loaded] = {}
     said = [one for loaded in found for one in loaded.diagnostics]
-    order = {root: index for index, root in enumerate(dict.fromkeys(f.place.root for f in found))}
+    order: dict[int, int] = {}
+    for loaded in found:
+        order.setdefault(id(loaded.place.root), len(order))
     ranked = sorted(
         (loaded for loaded in found if loaded.skill),
-        key=lambda one: (order[one.place.root], one.skill is not None and bool(one.skill.alias)),
+        key=lambda one: (order[id(one.place.root)], bool(one.skill and one.skill.alias)),
     )
     losers: list[Loaded] = []
     for loaded in ranked:

@@ -25,6 +25,8 @@ NAME_LENGTH = 64
 DESCRIPTION_LENGTH = 1024
 COMPATIBILITY_LENGTH = 500
 SEED_FIELDS = frozenset({"name", "description", "triggers", "references"})
+_OWN_FIELDS = SEED_FIELDS | {"allowed-tools"}
+_OPTIONAL = frozenset({"license", "compatibility", "metadata"})
 STANDARD_FIELDS = frozenset(
     {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
 )
@@ -178,12 +180,12 @@ class _Parser:
         self._say_how_read(front)
         seed = values.keys() == SEED_FIELDS
         self._say_unknown(front)
-        self._check_optional(front)
+        if not values.keys().isdisjoint(_OPTIONAL):
+            self._check_optional(front)
         triggers = self._triggers(front)
-        references = self._texts(front, "references")
+        references = self._texts(front, "references") if "references" in values else ()
         size = len(parts.body) if parts.body.isascii() else len(parts.body.encode())
         self._check_body(parts, size)
-        known = SEED_FIELDS | {"allowed-tools"}
         return Skill(
             name,
             self.folder,
@@ -191,13 +193,13 @@ class _Parser:
             alias=alias,
             triggers=triggers,
             references=references,
-            allowed_tools=self._allowed_tools(front),
+            allowed_tools=self._allowed_tools(front) if "allowed-tools" in values else (),
             seed=seed,
             salvaged=front.salvaged,
             hidden=_is_true(values.get("disable-model-invocation")),
             body_line=parts.body_line,
             body_size=size,
-            fields={key: value for key, value in values.items() if key not in known},
+            fields={key: value for key, value in values.items() if key not in _OWN_FIELDS},
         )
 
     def _say_how_read(self, front: Front) -> None:
