@@ -60,7 +60,7 @@ class Loaded:
     diagnostics: tuple[Diagnostic, ...]
 
 
-Stamp = tuple[int, int, int, int, int, int]
+Stamp = tuple[int, int, int, int]
 
 
 _SETTLED = 2_000_000_000
@@ -148,9 +148,8 @@ class Scanner:
             changed = _say("E-UNREADABLE", place, "it is not what was trusted")
             return [Loaded(place, None, (changed,))]
         loaded = _judge(place, data, self._profile, said)
-        stamp = _whole(state, len(data), folder, self._now) if file == FILE_NAME else None
-        if stamp:
-            known[place.folder] = (stamp, loaded)
+        if file == FILE_NAME and _is_settled(state, len(data), self._now):
+            known[place.folder] = (_stamp_of(state), loaded)
         return [loaded]
 
 
@@ -223,25 +222,19 @@ def _bytes(folder: Directory, file: str) -> tuple[bytes, os.stat_result]:
         os.close(fd)
 
 
-def _whole(file: os.stat_result, size: int, folder: Directory, now: int) -> Stamp | None:
-    """Return the stamp of what was read; None for what may change without looking changed."""
-    if size != file.st_size or max(file.st_mtime_ns, file.st_ctime_ns) > now - _SETTLED:
-        return None
-    outer = Path(folder.path).stat() if folder.fd is None else os.fstat(folder.fd)
-    return _stamp_of(file, outer)
+def _is_settled(file: os.stat_result, size: int, now: int) -> bool:
+    """Say whether a file was read whole and cannot change without looking changed."""
+    return size == file.st_size and max(file.st_mtime_ns, file.st_ctime_ns) < now - _SETTLED
 
 
 def _stamp(parent: Directory, name: str) -> Stamp | None:
-    """Return how a skill's file and folder look now."""
-    folder, file = parent.peek(name), parent.peek(f"{name}/{FILE_NAME}")
-    if folder is None or file is None or not stat.S_ISREG(file.st_mode):
-        return None
-    return _stamp_of(file, folder)
+    """Return how a skill's file looks now; what it is besides is found out when it is read."""
+    file = parent.peek(f"{name}/{FILE_NAME}")
+    return _stamp_of(file) if file else None
 
 
-def _stamp_of(file: os.stat_result, folder: os.stat_result) -> Stamp:
-    times = file.st_size, file.st_mtime_ns, file.st_ctime_ns, file.st_ino
-    return (*times, folder.st_mtime_ns, folder.st_ino)
+def _stamp_of(file: os.stat_result) -> Stamp:
+    return file.st_size, file.st_mtime_ns, file.st_ctime_ns, file.st_ino
 
 
 def _with_references(loaded: Loaded) -> Loaded:

@@ -66,20 +66,45 @@ class Skill:
     fields: Mapping[str, Value] = field(default_factory=dict)
 
 
+class Parts(NamedTuple):
+    """A SKILL.md split at its fences.
+
+    Attributes:
+        body_at: where the body begins in `text`, and `body_line` its line, from 1.
+        loose: there is white space around a fence.
+    """
+
+    front: str
+    text: str
+    body_at: int
+    body_line: int
+    loose: bool = False
+
+    @property
+    def body(self) -> str:
+        """Return the text behind the closing fence."""
+        return self.text[self.body_at :]
+
+
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """What came of one file.
 
     Attributes:
         skill: None where it cannot be used.
-        body: the text behind the front matter, its line ends as line feeds and else untouched.
+        parts: the text at its fences, its line ends as line feeds and else untouched.
         front: the front matter, None where it could not be read.
     """
 
     skill: Skill | None
     diagnostics: tuple[Diagnostic, ...]
-    body: str = ""
+    parts: Parts | None = None
     front: Front | None = None
+
+    @property
+    def body(self) -> str:
+        """Return the text behind the front matter, its line ends as line feeds."""
+        return self.parts.body if self.parts else ""
 
 
 def parse(data: bytes, *, folder: str, path: str) -> Parsed:
@@ -90,15 +115,6 @@ def parse(data: bytes, *, folder: str, path: str) -> Parsed:
         path: for the findings.
     """
     return _Parser(folder, path).parse(data)
-
-
-class Parts(NamedTuple):
-    """A SKILL.md split at its fences; `body_line` counts from 1."""
-
-    front: str
-    body: str
-    body_line: int
-    loose: bool = False
 
 
 FRONT_LINE = 2
@@ -115,7 +131,7 @@ def split(text: str) -> Parts:
         at = text.find("---", 4)
         if text[at - 1 : at] == "\n" and text[at + 3 : at + 4] == "\n":  # the usual fences
             front = text[4 : at - 1] if at > 4 else ""
-            return Parts(front, text[at + 4 :], 3 + text.count("\n", 4, at))
+            return Parts(front, text, at + 4, 3 + text.count("\n", 4, at))
     first, _, rest = text.partition("\n")
     if first.strip(" \t") != "---":
         raise Refused("E-FM-MISSING", 1, f"the first line is '{visible(first, limit=60)}'")
@@ -123,10 +139,9 @@ def split(text: str) -> Parts:
     if closing is None:
         raise Refused("E-FM-UNCLOSED", 1, "no line --- follows the first one")
     front = rest[: closing.start()].removesuffix("\n")
-    body = rest[closing.end() + 1 :]
+    body_at = min(len(text), len(first) + 1 + closing.end() + 1)
     body_line = 3 + rest.count("\n", 0, closing.start())
-    loose = first != "---" or closing[0] != "---"
-    return Parts(front, body, body_line, loose=loose)
+    return Parts(front, text, body_at, body_line, first != "---" or closing[0] != "---")
 
 
 class _Parser:
@@ -152,7 +167,7 @@ class _Parser:
         except Refused as refused:
             self.say(refused.code, refused.line, refused.message)
             return Parsed(None, tuple(self.found), front=self.front)
-        return Parsed(skill, tuple(self.found), parts.body, self.front)
+        return Parsed(skill, tuple(self.found), parts, self.front)
 
     def _decode(self, data: bytes) -> str:
         if len(data) > MAX_FILE:
@@ -184,7 +199,8 @@ class _Parser:
             self._check_optional(front)
         triggers = self._triggers(front)
         references = self._texts(front, "references") if "references" in values else ()
-        size = len(parts.body) if parts.body.isascii() else len(parts.body.encode())
+        ascii = parts.text.isascii()
+        size = len(parts.text) - parts.body_at if ascii else len(parts.body.encode())
         self._check_body(parts, size)
         return Skill(
             name,
@@ -311,9 +327,9 @@ class _Parser:
         return tuple(re.findall(r"(?:\([^()]*\)|[^\s,(])+", value or ""))
 
     def _check_body(self, parts: Parts, size: int) -> None:
-        if not parts.body or parts.body.isspace():
+        if not parts.text[parts.body_at : parts.body_at + 80].strip() and not parts.body.strip():
             self.say("I-BODY-EMPTY", parts.body_line, "there is no body")
-        lines = parts.body.count("\n")
+        lines = parts.text.count("\n", parts.body_at)
         if lines > BODY_LINES:
             self.say("I-BODY-LONG", parts.body_line, f"the body has {lines} lines")
         if size > CONTEXT_CAP:
