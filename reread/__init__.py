@@ -4,6 +4,7 @@ Modules in import order. Each may import only what stands below it; tests/test_h
 this list and fails on an upward import, a cycle, or a module that is not listed.
 
     commands     one file per command of the program
+    api          the Python API
     view         what a person sees while a run goes on
     job          what a run is composed of; what commands, batch and mcp start
     replay       a recorded run again: audit, replay, resume, export
@@ -33,3 +34,37 @@ this list and fails on an upward import, a cycle, or a module that is not listed
     values       the words that all of these share
     plugins      finds the modules of a folder
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agent_runtime import Failure
+    from reread.api import check_file, check_file_async, run_task, run_task_async
+    from reread.values import Evidence, Outcome, Permissions, Task
+
+__all__ = [
+    "Evidence",
+    "Failure",
+    "Outcome",
+    "Permissions",
+    "Task",
+    "check_file",
+    "check_file_async",
+    "run_task",
+    "run_task_async",
+]
+
+_PLACES = {"Failure": "agent_runtime"} | dict.fromkeys(
+    ("Evidence", "Outcome", "Permissions", "Task"), "reread.values"
+)
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name of the API when it is first used, so that importing the package costs nothing."""
+    if name not in __all__:
+        raise AttributeError(f"module 'reread' has no attribute '{name}'")
+    import importlib
+
+    return getattr(importlib.import_module(_PLACES.get(name, "reread.api")), name)
