@@ -75,6 +75,11 @@ def _rehearse() -> None:
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.getrlimit(resource.RLIMIT_NOFILE)
+    _landlock.no_new_privileges()
+    _landlock.abi()
+    _hand_over(writer_of_nothing := os.dup(2), bytes.fromhex("00"))
+    os.close(writer_of_nothing)
     reader, writer = socket.socketpair()
     with reader, writer:
         socket.send_fds(writer, [b"r"], [writer.fileno()])
@@ -90,6 +95,8 @@ def _become(request: dict[str, Any], streams: list[int], status: int) -> None:
         os.dup2(status, request["status_fd"])
     for number, content in request["files"].items():
         _hand_over(int(number), bytes.fromhex(content))
+    for number, path in request["opened"].items():
+        os.dup2(os.open(path, os.O_RDONLY | os.O_CLOEXEC), int(number))
     os.chdir(request["cwd"])
     _set_limits(request["limits"])
     if request["landlock"]:

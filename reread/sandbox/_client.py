@@ -250,6 +250,7 @@ def _request(launch: Launch, fence: Fence, capture: bool) -> dict[str, Any]:
         "landlock": launch.landlock,
         "seccomp": launch.seccomp,
         "files": {str(number): content for number, content in launch.files.items()},
+        "opened": {str(number): path for number, path in launch.opened.items()},
         "status_fd": launch.status_fd,
         "capture": capture,
         "limits": {

@@ -62,6 +62,7 @@ class Launch:
         landlock: `LandlockRules` as a dict, applied before exec; `None` for no ruleset.
         seccomp: filter program applied before exec, as hex; '' for none.
         files: descriptor number → content that `argv` reads from it, as hex.
+        opened: descriptor number → path of a file that `argv` reads from it.
         status_fd: descriptor on which `argv` reports the child's exit (bubblewrap's JSON); 0 for
             none.
     """
@@ -71,6 +72,7 @@ class Launch:
     landlock: Mapping[str, Any] | None = None
     seccomp: str = ""
     files: Mapping[int, str] = field(default_factory=dict)
+    opened: Mapping[int, str] = field(default_factory=dict)
     status_fd: int = 0
 
 

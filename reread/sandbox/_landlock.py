@@ -8,6 +8,7 @@ sockets and signals from 6. It never holds stat, chmod, utime, UDP or named unix
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import struct
 import sys
@@ -39,10 +40,12 @@ SECCOMP_MODE_FILTER = 2
 CAPABILITY_VERSION_3 = 0x20080522
 
 
+@functools.cache
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
+@functools.cache
 def abi() -> int:
     """Return the version that this kernel speaks, 0 for none."""
     if sys.platform != "linux":
