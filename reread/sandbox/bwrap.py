@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from reread.sandbox import _landlock, _seccomp, _system
+from reread.sandbox import _landlock, _mounts, _seccomp, _system
 from reread.sandbox._fence import Fence, Launch
 from reread.values import Isolation
 
@@ -85,7 +85,7 @@ def launch(fence: Fence, argv: Sequence[str]) -> Launch:
     return Launch(
         command,
         {"PATH": "/usr/bin:/bin"},  # it is process 1 in there, and /proc shows this to the script
-        landlock=_scope(),
+        landlock=scope(),
         files={
             SECCOMP_FD: _seccomp.build(families, shared_world=False).hex(),
             PASSWD_FD: _account(f"x:{os.getuid()}:{os.getgid()}::{_home(fence)}:/bin/sh"),
@@ -96,7 +96,7 @@ def launch(fence: Fence, argv: Sequence[str]) -> Launch:
     )
 
 
-def _scope() -> dict[str, object] | None:
+def scope() -> dict[str, object] | None:
     """Return rules that keep signals and abstract sockets inside; files are the mounts' business.
 
     A ruleset that handles files would forbid bubblewrap its mounts.
@@ -164,19 +164,8 @@ def _shared(fence: Fence) -> list[str]:
 
 
 def _named(fence: Fence) -> list[str]:
-    """Return a mount for all that the fence names; what another one shows already needs none."""
-    how = {folder: ("--ro-bind", folder) for folder in fence.readable}
-    how |= {folder: ("--bind", folder) for folder in fence.changeable}
-    how |= {view.target: ("--ro-bind", view.source) for view in fence.views}
-    words: list[str] = []
-    above: dict[Path, str] = {}
-    for target in sorted(how, key=lambda path: len(path.parts)):
-        kind, source = how[target]
-        outer = next((above[folder] for folder in target.parents if folder in above), "")
-        above[target] = kind
-        if not (outer == kind == "--ro-bind" and source == target):
-            words += [kind, str(source), str(target)]
-    return words
+    kinds = {"ro": "--ro-bind", "rw": "--bind"}
+    return [word for how, *paths in _mounts.named(fence) for word in (kinds[how], *paths)]
 
 
 def isolation(fence: Fence) -> Isolation:
