@@ -6,7 +6,6 @@ drawn is the font's sign for "not here", whatever the text layer says.
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from typing import Any
 
@@ -18,6 +17,9 @@ ALIKE = 26
 """Mean difference of two pictures of letters, of 255, below which they are the same shape."""
 LEAST = 4
 SCALE_PIXELS = 28
+LONGEST = 3_000
+MAX_CHARACTERS = 4_000
+LATIN = 0x370
 
 
 def stand_in_share(text: str) -> float:
@@ -27,46 +29,53 @@ def stand_in_share(text: str) -> float:
     return bad / letters if letters else 0.0
 
 
-def boxed(page: Any, text_page: Any, text: str) -> int:
-    """Return how many different letters of a page, of at most `SAMPLE`, share one shape."""
-    places = _letters(text_page, text)
+def boxed(page: Any, text_page: Any) -> float:
+    """Return the share of a page's letters that are drawn as one and the same box."""
+    letters, places, foreign = _letters(text_page)
     if len(places) < LEAST:
-        return 0
-    heights = sorted(box[3] - box[1] for box in places.values())
-    scale = SCALE_PIXELS / max(heights[len(heights) // 2], 1.0)
+        return 0.0
+    heights = sorted(box[3] - box[1] for box in places)
     width, height = page.get_size()
-    scale = min(scale, 3_000 / max(width, height, 1.0))
+    scale = SCALE_PIXELS / max(heights[len(heights) // 2], 1.0)
+    scale = min(scale, LONGEST / max(width, height, 1.0))
     picture = page.render(scale=scale, grayscale=True).to_pil()
-    shapes = [
-        shape
-        for box in places.values()
-        if (shape := _shape(picture, box, height, scale)) is not None
-    ]
-    groups = Counter[int]()
+    found = [_shape(picture, box, height, scale) for box in places]
+    shapes = [shape for shape in found if shape is not None]
+    groups: Counter[int] = Counter()
     firsts: list[bytes] = []
     for shape in shapes:
         same = next((n for n, first in enumerate(firsts) if _alike(first, shape)), len(firsts))
         if same == len(firsts):
             firsts.append(shape)
         groups[same] += 1
-    most = groups.most_common(1)[0][1] if groups else 0
-    return most if most >= LEAST and most * 2 >= len(shapes) else 0
+    most = max(groups.values(), default=0)
+    return foreign / max(letters, 1) if most >= LEAST and most * 2 >= len(shapes) else 0.0
 
 
-def _letters(text_page: Any, text: str) -> dict[str, tuple[float, float, float, float]]:
-    """Return the places of different letters that a Latin font may lack."""
-    places: dict[str, tuple[float, float, float, float]] = {}
-    for index, letter in enumerate(text):
-        if ord(letter) < 0x370 or letter in places or not letter.isalpha():
+def _letters(text_page: Any) -> tuple[int, list[tuple[float, ...]], int]:
+    """Return how many letters there are, the places of some that may lack a shape, and their count.
+
+    Those are letters of other scripts, each once, and characters without a Unicode value, which is
+    what a missing letter becomes when a font is cut down to the letters in use.
+    """
+    from pypdfium2 import raw
+
+    places: dict[object, tuple[float, ...]] = {}
+    letters = foreign = 0
+    for index in range(min(text_page.count_chars(), MAX_CHARACTERS)):
+        code = raw.FPDFText_GetUnicode(text_page, index)
+        letter = chr(code) if 0 < code < 0x110000 else ""
+        letters += letter.isalpha() or code == 0
+        if code and not (code >= LATIN and letter.isalpha()):
             continue
-        if unicodedata.category(letter) not in ("Lo", "Lu", "Ll"):
+        foreign += 1
+        key: object = letter or index
+        if key in places or len(places) >= SAMPLE:
             continue
-        if index >= text_page.count_chars() or len(places) >= SAMPLE:
-            break
         box = text_page.get_charbox(index, loose=True)
         if box[2] - box[0] > 1 and box[3] - box[1] > 1:
-            places[letter] = box
-    return places
+            places[key] = box
+    return letters, list(places.values()), foreign
 
 
 def _shape(picture: Any, box: tuple[float, ...], height: float, scale: float) -> bytes | None:
@@ -79,7 +88,9 @@ def _shape(picture: Any, box: tuple[float, ...], height: float, scale: float) ->
         return None
     ink = crop.point([255 if value > (low + high) // 2 else 0 for value in range(256)])
     inked = ink.point([255 - value for value in range(256)]).getbbox()
-    return bytes(crop.crop(inked).resize((SIDE, SIDE)).tobytes()) if inked else None
+    if not inked or (inked[3] - inked[1]) * 5 < crop.height * 2:
+        return None  # dots and dashes are alike, and right
+    return bytes(crop.crop(inked).resize((SIDE, SIDE)).tobytes())
 
 
 def _alike(one: bytes, other: bytes) -> bool:

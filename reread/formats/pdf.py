@@ -142,7 +142,8 @@ class _Pages:
     def __init__(self, document: Any) -> None:
         self.document = document
         self.texts: list[str] = []
-        self.drawn = self.blank = self.images = self.boxed = 0
+        self.drawn = self.blank = self.images = 0
+        self.boxed = 0.0
         self.broken = False
         self._until = time.monotonic() + DRAW_SECONDS
         self._size = 0
@@ -170,7 +171,7 @@ class _Pages:
         if time.monotonic() < self._until:
             self._draw(page)
             if number < GLYPH_PAGES:
-                self.boxed = max(self.boxed, boxed(page, text_page, text))
+                self.boxed = max(self.boxed, boxed(page, text_page))
         text_page.close()
         page.close()
 
@@ -192,8 +193,8 @@ def _substance(pages: _Pages, text: str, contract: Mapping[str, Any]) -> Iterato
         yield hollow("pdf.has_content", "blank", f"Nothing is on its {pages.drawn} pages.")
         return
     yield passed("pdf.has_content", "substance", f"{pages.drawn - pages.blank} pages with ink")
-    share = stand_in_share(text)
-    if pages.boxed or share >= STAND_INS:
+    share = max(stand_in_share(text), pages.boxed)
+    if share >= STAND_INS:
         cause = "Its letters have no shapes in the font: boxes are drawn instead."
         yield hollow("pdf.glyphs", "no_glyphs", cause)
     elif share:
