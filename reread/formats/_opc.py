@@ -43,7 +43,7 @@ PASSED_OVER = frozenset(
 class Part:
     """Takes what stands in a part while it is parsed. A format's own reader derives what it needs.
 
-    Names are 'namespace local'; `start` and `text` are called for each element and each run of text.
+    Names are 'namespace local'; `text` is called for each run of text.
     """
 
     root = ""

@@ -80,16 +80,14 @@ def _told(error: Exception, name: str) -> Item:
     return invalid(name, reason, f"It does not decode: {text or type(error).__name__}.")
 
 
-def _frames(
-    picture: Any, data: bytes, format: str, contract: Mapping[str, Any]
-) -> Iterator[Item]:
+def _frames(picture: Any, data: bytes, format: str, contract: Mapping[str, Any]) -> Iterator[Item]:
     width, height = picture.size
     count = 1 if picture.format == "MPO" else getattr(picture, "n_frames", 1)
     decoded = width * height * WIDE.get(picture.mode, 4)
     if decoded > MAX_DECODED + MAX_GROWTH * len(data) or (
         width * height * count > max(MAX_PIXELS, RATIO * len(data))
     ):
-        cause = f"Its {len(data)} bytes decode to {count} times {width}×{height} pixels."
+        cause = f"Its {len(data)} bytes decode to {count} times {width} x {height} pixels."
         yield unsafe(f"{format}.bounded", "decompression_bomb", cause)
         return
     seen: list[bool] = []
@@ -97,7 +95,7 @@ def _frames(
         picture.seek(number)
         picture.load()
         seen.append(is_flat(picture))
-    yield passed(f"{format}.decodes", "integrity", f"{width}×{height}, {picture.mode}")
+    yield passed(f"{format}.decodes", "integrity", f"{width} x {height}, {picture.mode}")
     yield Fact("width", width)
     yield Fact("height", height)
     yield Fact("frames", count)
@@ -135,9 +133,9 @@ def _substance(
     elif size == (1, 1):
         yield hollow(name, "one_pixel", "It is one pixel.")
     elif width * height <= TINY:
-        yield hollow(name, "one_pixel", f"It has {width}×{height} pixels.")
+        yield hollow(name, "one_pixel", f"It has {width} x {height} pixels.")
     elif all(flat):
-        yield hollow(name, "flat", f"All of its {width}×{height} pixels are one colour.")
+        yield hollow(name, "flat", f"All of its {width} x {height} pixels are one colour.")
     elif len(flat) > 1 and sum(flat) * 2 > len(flat):
         cause = f"{sum(flat)} of its {len(flat)} frames are one colour."
         yield warned(name, "substance", "flat_frames", cause)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from agent_runtime import Failure
 from reread.formats._bytes import kind, posing
 from reread.formats._checks import REMEDY, Item, failed, invalid
-from reread.values import Code
+from reread.values import Code, Depth
 
 PIECE = 1 << 16
 MAX_TOTAL = 512 << 20
@@ -36,7 +36,7 @@ def broken(reason: str, cause: str, code: Code = Code.artifact_format_invalid) -
 def as_check(failure: Failure, name: str) -> Item:
     """Return a failure as the failed check that it means."""
     reason = str(failure.details.get("reason", ""))
-    depth = "identity" if reason in ("not_a_zip", "empty_zip") else "integrity"
+    depth: Depth = "identity" if reason == "not_a_zip" else "integrity"
     return failed(name, depth, Code(failure.code), reason, failure.cause, failure.remedy)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reread.formats import Format, Source
-from reread.formats._checks import Fact, Item, hollow, passed, warned
+from reread.formats._checks import Fact, Item, holds, hollow, passed, warned
 from reread.formats._inventory import lost
 from reread.formats._opc import Package, Part, identify, local, walk
 from reread.formats._placeholder import judge, words
@@ -119,7 +119,7 @@ def _document(package: Package, contract: Mapping[str, Any]) -> Iterator[Item]:
 
     found = list(walk(package, "docx", reader))
     yield from found
-    if any(item.state == "failed" for item in found):
+    if not holds(found):
         return
     text = "\n".join(line for _, line in body.paragraphs)
     yield Fact("words", words(text))

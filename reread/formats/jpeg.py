@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reread.formats import Format, Source
-from reread.formats._checks import Item, invalid
+from reread.formats._checks import Item, holds, invalid
 from reread.formats._raster import MAX_DECODED, decode, identified, is_padded
 from reread.values import Check
 
@@ -36,11 +36,11 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
         if not (isinstance(item, Check) and item.state == "passed"):
             return
     for item in decode(source, "jpeg", ("JPEG", "MPO"), contract):
-        if isinstance(item, Check) and item.name == "jpeg.decodes" and item.state == "passed":
-            if _goes_on(data):
-                cause = "Its last rows are not in the file: bytes before its end would be drawn."
-                yield invalid("jpeg.rows", "truncated", cause)
-                return
+        decodes = isinstance(item, Check) and item.name == "jpeg.decodes" and holds([item])
+        if decodes and _goes_on(data):
+            cause = "Its last rows are not in the file: bytes before its end would be drawn."
+            yield invalid("jpeg.rows", "truncated", cause)
+            return
         yield item
 
 

@@ -5,6 +5,8 @@ Frames are decoded only where PyAV is installed; without it that one check says 
 
 from __future__ import annotations
 
+import importlib
+import io
 import struct
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -155,11 +157,9 @@ def _substance(film: Film, contract: Mapping[str, Any]) -> Iterator[Item]:
 
 def _decoded(data: bytes) -> Check:
     """Decode the first frames where a decoder is there."""
-    import io
-
     name = "mp4.decodes"
     try:
-        import av
+        av = importlib.import_module("av")
     except ImportError:
         return not_run(name, "substance", "pip install av: frames were not decoded")
     count = 0

@@ -6,14 +6,25 @@ rest says `not_run`.
 
 from __future__ import annotations
 
+import importlib
 import io
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reread.formats import Format, Source
 from reread.formats._bytes import nothing, posing
-from reread.formats._checks import Fact, Item, failed, hollow, invalid, not_run, passed, unsafe
-from reread.values import Check, Code
+from reread.formats._checks import (
+    Fact,
+    Item,
+    failed,
+    holds,
+    hollow,
+    invalid,
+    not_run,
+    passed,
+    unsafe,
+)
+from reread.values import Code
 
 FORMAT = Format("parquet", (".parquet", ".pq"), "Parquet table", "application/vnd.apache.parquet")
 PRELOAD = ("pyarrow.parquet",)
@@ -32,11 +43,11 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
     data = source.data()
     found = [*nothing(source, data, "parquet")] or [*_identity(data)]
     yield from found
-    if any(isinstance(item, Check) and item.state == "failed" for item in found):
+    if not holds(found):
         return
     try:
-        import pyarrow
-        import pyarrow.parquet
+        pyarrow = importlib.import_module("pyarrow")
+        importlib.import_module("pyarrow.parquet")
     except ImportError:
         yield not_run("parquet.pages_read", "integrity", "pip install 'reread[formats]' (pyarrow)")
         return

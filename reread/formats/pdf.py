@@ -14,7 +14,7 @@ from typing import Any
 
 from reread.formats import Format, Source
 from reread.formats._bytes import nothing, posing
-from reread.formats._checks import Fact, Item, failed, hollow, invalid, passed, warned
+from reread.formats._checks import Fact, Item, failed, holds, hollow, invalid, passed, warned
 from reread.formats._pdf_glyphs import boxed, stand_in_share
 from reread.formats._pdf_streams import bombs
 from reread.formats._placeholder import judge, words
@@ -44,13 +44,13 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
     data = source.data()
     found = [*nothing(source, data, "pdf")] or [*_identity(data)]
     yield from found
-    if found[0].state == "failed":  # type: ignore[union-attr]
+    if not holds(found):
         return
     found = [*bombs(data)]
     yield from found
     if found:
         return
-    import pypdfium2
+    import pypdfium2  # type: ignore[import-untyped]
 
     try:
         document = pypdfium2.PdfDocument(data)

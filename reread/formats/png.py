@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reread.formats import Format, Source
-from reread.formats._checks import Item, invalid, passed
+from reread.formats._checks import Item, holds, invalid, passed
 from reread.formats._raster import decode, identified
 from reread.values import Check
 
@@ -18,7 +18,15 @@ GROWTH = 12
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
-ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+ADAM7 = (
+    (0, 0, 8, 8),
+    (4, 0, 8, 8),
+    (0, 4, 4, 8),
+    (2, 0, 4, 4),
+    (0, 2, 2, 4),
+    (1, 0, 2, 2),
+    (0, 1, 1, 2),
+)
 PIECE = 1 << 18
 MANGLED = (b"\x89PNG\n\x1a\n", b"\x89PNG\r\r\n\x1a\r\n", b"\xef\xbf\xbdPNG")
 
@@ -31,10 +39,10 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
         yield invalid("png.identity", "text_transport", cause, depth="identity")
         return
     found = [*identified(source, "png", data.startswith(SIGNATURE))]
-    if isinstance(found[0], Check) and found[0].state == "passed":
+    if holds(found):
         found.append(_chunks(data))
     yield from found
-    if not all(isinstance(item, Check) and item.state == "passed" for item in found):
+    if not holds(found):
         return
     for item in decode(source, "png", ("PNG",), contract):
         if isinstance(item, Check) and item.name == "png.decodes" and item.state == "passed":

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reread.formats import Format, Source
-from reread.formats._checks import Fact, Item, hollow, invalid, passed, warned
+from reread.formats._checks import Fact, Item, holds, hollow, invalid, passed, warned
 from reread.formats._inventory import lost
 from reread.formats._opc import Package, Part, Relation, identify, local, walk
 from reread.formats._placeholder import judge, words
@@ -126,7 +126,7 @@ def _deck(package: Package, contract: Mapping[str, Any]) -> Iterator[Item]:
 
     found = list(walk(package, "pptx", reader))
     yield from found
-    if any(item.state == "failed" for item in found):
+    if not holds(found):
         return
     listed = _listed(package)
     missing = next((id for id, relation in listed if relation is None), None)
@@ -156,7 +156,9 @@ def _listed(package: Package) -> list[tuple[str, Relation | None]]:
     by_id = {relation.id: relation for relation in package.relations(package.main)}
     found = []
     for element in package.tree(package.main).iter("{*}sldId"):
-        id = next((v for k, v in element.attrib.items() if k.startswith("{") and k.endswith("}id")), "")
+        id = next(
+            (v for k, v in element.attrib.items() if k.startswith("{") and k.endswith("}id")), ""
+        )
         found.append((id, by_id.get(id)))
     return found
 

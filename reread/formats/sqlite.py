@@ -13,7 +13,17 @@ from typing import Any
 
 from reread.formats import Format, Source
 from reread.formats._bytes import nothing, posing
-from reread.formats._checks import Fact, Item, hollow, invalid, not_run, passed, unsafe, warned
+from reread.formats._checks import (
+    Fact,
+    Item,
+    holds,
+    hollow,
+    invalid,
+    not_run,
+    passed,
+    unsafe,
+    warned,
+)
 
 FORMAT = Format(
     "sqlite", (".sqlite", ".sqlite3", ".db", ".db3"), "SQLite database", "application/vnd.sqlite3"
@@ -40,7 +50,7 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
     data = source.data()
     found = [*nothing(source, data, "sqlite")] or [*_identity(data)]
     yield from found
-    if any(getattr(item, "state", "") == "failed" for item in found):
+    if not holds(found):
         return
     if not hasattr(sqlite3.Connection, "deserialize"):
         yield not_run("sqlite.integrity", "integrity", "this Python's sqlite3 reads no memory")

@@ -15,7 +15,6 @@ from reread.formats._bytes import nothing, posing
 from reread.formats._checks import Fact, Item, hollow, invalid, passed, unsafe
 from reread.formats._zip import PIECE, Budget, as_check
 from reread.formats.zip import escapes
-from reread.values import Code
 
 FORMAT = Format(
     "tar",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reread.formats import Format, Source
-from reread.formats._checks import Fact, Item, hollow, invalid, passed, unsafe, warned
+from reread.formats._checks import Fact, Item, holds, hollow, invalid, passed, unsafe, warned
 from reread.formats._inventory import lost
 from reread.formats._opc import Package, Part, identify, local, walk
 from reread.formats._placeholder import FILLER, words
@@ -157,9 +157,9 @@ def _workbook(source: Source, package: Package, contract: Mapping[str, Any]) -> 
         return None
 
     found = [*walk(package, "xlsx", reader)]
-    found += [] if any(item.state == "failed" for item in found) else [*_sheets(package)]
+    found += [*_sheets(package)] if holds(found) else []
     yield from found
-    if any(isinstance(item, Check) and item.state == "failed" for item in found):
+    if not holds(found):
         return
     wide = next((cells for cells in parts.values() if cells.dense > MAX_DENSE), None)
     if wide is not None:

@@ -102,9 +102,7 @@ def _inside(inner: io.BytesIO, budget: Budget, depth: int) -> None:
             raise
 
 
-def _substance(
-    archive: zipfile.ZipFile, total: int, contract: Mapping[str, Any]
-) -> Iterator[Item]:
+def _substance(archive: zipfile.ZipFile, total: int, contract: Mapping[str, Any]) -> Iterator[Item]:
     files = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
     yield Fact("entries", len(files))
     yield Fact("unpacked_bytes", total)
