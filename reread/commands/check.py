@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     contract = contracts.bind(_contract(arguments.contract), topic=arguments.topic)
     judged = []
     for path in _files(arguments.files, recursive=arguments.recursive, named=bool(format)):
-        evidence = _judge(path, format, contract, arguments.baseline)
+        evidence = judge_path(path, format, contract, arguments.baseline)
         judged.append(evidence)
         if not arguments.json:
             _show(evidence, quiet=arguments.quiet)
@@ -110,7 +110,7 @@ def _known(path: str) -> bool:
     return True
 
 
-def _judge(path: Path, format: str, contract: Mapping[str, Any], baseline: Path | None) -> Evidence:
+def judge_path(path: Path, format: str, contract: Mapping[str, Any], baseline: Path | None) -> Evidence:
     """Judge one file; what keeps it from being read is a finding about it."""
     format = format or format_of(path.name)
     try:
