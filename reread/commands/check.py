@@ -110,7 +110,9 @@ def _known(path: str) -> bool:
     return True
 
 
-def judge_path(path: Path, format: str, contract: Mapping[str, Any], baseline: Path | None) -> Evidence:
+def judge_path(
+    path: Path, format: str, contract: Mapping[str, Any], baseline: Path | None
+) -> Evidence:
     """Judge one file; what keeps it from being read is a finding about it."""
     format = format or format_of(path.name)
     try:

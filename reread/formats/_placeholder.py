@@ -83,6 +83,20 @@ def judge(text: str, format: str, *, allow_empty: bool = False) -> Iterator[Item
         yield warned(name, "substance", "filler_text", f"One place still promises: '{shown}'.")
 
 
+def fenced(text: str, format: str, *, languages: str = r"[\w+-]*") -> Iterator[Item]:
+    """Yield the failure of a file that is wrapped as a whole in the code fence of a chat answer."""
+    stripped = text.strip("\ufeff \t\r\n")
+    if not stripped.startswith(("```", "~~~")):
+        return
+    mark = stripped[:3]
+    first, _, rest = stripped.partition("\n")
+    ends = re.search(rf"^{mark}\s*$", rest, re.MULTILINE)
+    whole = ends is None or not rest[ends.end() :].strip()
+    if whole and re.fullmatch(rf"[`~]+\s*(?:{languages})\s*", first, re.IGNORECASE):
+        cause = f"All of it stands in a code fence that starts with '{first.strip()[:40]}'."
+        yield invalid(f"{format}.no_wrapper", "in_a_fence", cause, depth="identity")
+
+
 def leaks(text: str, format: str) -> Iterator[Item]:
     """Yield failures of text that was cut or wrapped on its way to the file."""
     plain = FENCED.sub("\n", text)

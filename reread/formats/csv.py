@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 from reread.formats import Format, Source
 from reread.formats._bytes import kind, nothing, posing
 from reread.formats._checks import Fact, Item, hollow, invalid, passed, warned
-from reread.formats._placeholder import FILLER
+from reread.formats._placeholder import FILLER, fenced
 from reread.formats._text import encoding_of
 
 FORMAT = Format("csv", (".csv", ".tsv", ".tab"), "Table as text", "text/csv", ("tsv",))
@@ -25,6 +26,10 @@ GROWTH = 2
 DELIMITERS = ",;\t|"
 SAMPLE_BYTES = 64 << 10
 FIELD_LIMIT = 8 << 20
+JSON_START = re.compile(rb"\s*(?:\{\s*\"|\[\s*[\[{\"\d])")
+HEADING = re.compile(r"#{1,6} \S")
+RULE = re.compile(r"\s*:?-+:?\s*")
+"""A cell of the line below the header of a Markdown table."""
 ROW_WORDS = frozenset(("table", "measure", "contains", "matches", "forbids", "topic"))
 """Words of a contract for which the rows are kept."""
 
@@ -58,6 +63,10 @@ def _identity(head: bytes) -> Iterator[Item]:
         (b"version https://git-lfs", b"data:")
     ):
         yield from posing(head, "csv")
+    elif JSON_START.match(head):
+        yield invalid("csv.identity", "format_mismatch", "It is JSON text.", depth="identity")
+    elif head.startswith(b"```"):
+        yield from fenced(head.decode("utf-8", "replace"), "csv")
 
 
 class _Text:
@@ -77,6 +86,9 @@ class _Text:
             buffer = io.StringIO(rest + piece, newline="")
             rest = ""
             for line in buffer:
+                if rest:
+                    yield rest  # the line before, which ended with a carriage return alone
+                    rest = ""
                 if line.endswith("\n"):
                     yield line
                 else:
@@ -117,16 +129,20 @@ class _Table:
         self.widths: Counter[int] = Counter()
         self.first_of_width: dict[int, int] = {}
         self.filled = self.fillers = 0
+        self.markdown = False
 
     def read(self) -> Iterator[Item]:
         """Yield the checks, after the last row was seen."""
-        yield passed("csv.is_text", "identity", self._text.encoding)
         csv.field_size_limit(FIELD_LIMIT)
         reader = csv.reader(self._text.lines(), delimiter=self.delimiter, strict=True)
         for row in reader:
             self.line = reader.line_num
             if row:
                 self._take(row)
+        if self.markdown:
+            yield invalid("csv.identity", "is_markdown", "It is Markdown.", depth="identity")
+            return
+        yield passed("csv.is_text", "identity", self._text.encoding)
         name = {"\t": "tab"}.get(self.delimiter, self.delimiter)
         yield passed("csv.parses", "integrity", f"{self.count} rows, delimiter {name}")
         yield from self._shape()
@@ -136,8 +152,11 @@ class _Table:
     def _take(self, row: list[str]) -> None:
         if not self.header:
             self.header = row
+            self.markdown = len(row) == 1 and bool(HEADING.match(row[0]))
         else:
             self.count += 1
+            if self.count == 1 and self.delimiter == "|":
+                self.markdown = all(map(RULE.fullmatch, row[1:-1])) and len(row) > 2
             if self._keep:
                 self.rows.append(row)
             for cell in row:

@@ -8,7 +8,7 @@ from typing import Any
 
 from reread.formats import Format, Source
 from reread.formats._checks import Item, invalid, passed, unsafe
-from reread.formats._placeholder import leaks
+from reread.formats._placeholder import fenced, leaks
 from reread.formats._text import Text, read_text
 from reread.formats.json import facts_of, substance
 
@@ -29,6 +29,10 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
         else:
             yield item
     if text is None:
+        return
+    wrapped = list(fenced(text, "toml"))
+    yield from wrapped
+    if wrapped:
         return
     long = next((line for line in text.splitlines() if _dots(line) > MAX_DOTS), None)
     if len(text) > MAX_CHARACTERS or long is not None:

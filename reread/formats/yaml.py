@@ -11,7 +11,7 @@ from typing import Any
 
 from reread.formats import Format, Source
 from reread.formats._checks import Item, invalid, passed, unsafe
-from reread.formats._placeholder import leaks
+from reread.formats._placeholder import fenced, leaks
 from reread.formats._text import Text, read_text
 from reread.formats.json import facts_of, substance
 
@@ -36,6 +36,10 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
             yield item
     if text is None:
         return
+    wrapped = list(fenced(text, "yaml"))
+    yield from wrapped
+    if wrapped:
+        return
     if len(text) > MAX_CHARACTERS:
         yield unsafe("yaml.bounded", "too_large", f"It has {len(text)} characters.")
         return
@@ -48,6 +52,9 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
             return
         values = list(yaml.load_all(text, Loader=_loader(yaml)))
     except yaml.YAMLError as error:
+        if "nesting depth" in str(error):
+            yield unsafe("yaml.bounded", "too_deep", "It is nested too deeply to be read.")
+            return
         yield from leaks(text, "yaml")
         cause = f"It is not YAML: {' '.join(str(error).split())[:200]}"
         yield invalid("yaml.parses", "yaml_syntax", cause, depth="identity")

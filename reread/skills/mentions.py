@@ -4,8 +4,6 @@ Code, paths, addresses, quotations: a trigger in there is worth a suggestion, no
 file (`march.pdf`) is the exception, for it says what the work is about.
 """
 
-
-
 from __future__ import annotations
 
 import re

@@ -5,8 +5,6 @@ means the contrary (识别, 要不要, "not only", "don't forget"). The lists ho
 two languages, not of any task.
 """
 
-
-
 from __future__ import annotations
 
 import re

@@ -5,8 +5,6 @@ Does not prove: that the skill helps; what a task means without saying it is lef
 which sees the catalog.
 """
 
-
-
 from __future__ import annotations
 
 import re

@@ -5,8 +5,6 @@ Does not prove: that the instructions are good, nor that they are harmless; the 
 untrusted.
 """
 
-
-
 from __future__ import annotations
 
 import re
