@@ -25,6 +25,8 @@ GROWTH = 2
 
 DELIMITERS = ",;\t|"
 SAMPLE_BYTES = 64 << 10
+SAMPLE_ROWS = 2_000
+"""Rows in which stand-ins are looked for."""
 FIELD_LIMIT = 8 << 20
 JSON_START = re.compile(rb"\s*(?:\{\s*\"|\[\s*[\[{\"\d])")
 HEADING = re.compile(r"#{1,6} \S")
@@ -128,7 +130,7 @@ class _Table:
         self.count = 0
         self.widths: Counter[int] = Counter()
         self.first_of_width: dict[int, int] = {}
-        self.filled = self.fillers = 0
+        self.filled = self.sampled = self.fillers = 0
         self.markdown = False
 
     def read(self) -> Iterator[Item]:
@@ -159,10 +161,10 @@ class _Table:
                 self.markdown = all(map(RULE.fullmatch, row[1:-1])) and len(row) > 2
             if self._keep:
                 self.rows.append(row)
-            for cell in row:
-                if cell.strip():
-                    self.filled += 1
-                    self.fillers += len(cell) < 80 and bool(FILLER.search(cell))
+            self.filled += sum(map(bool, map(str.strip, row)))
+            if self.count <= SAMPLE_ROWS:
+                self.sampled = self.filled
+                self.fillers += sum(len(c) < 80 and bool(FILLER.search(c)) for c in row)
         width = len(row)
         self.widths[width] += 1
         self.first_of_width.setdefault(width, self.line)
@@ -199,7 +201,7 @@ class _Table:
                 yield hollow(name, "no_rows", "It has a header and no row below it.")
         elif self.filled == 0:
             yield hollow(name, "no_content", f"All {self.count} rows are empty.")
-        elif self.fillers * 2 >= self.filled:
+        elif self.fillers and self.fillers * 2 >= self.sampled:
             yield hollow(name, "filler_values", "Most of its values are stand-ins.")
         else:
             yield passed(name, "substance", f"{self.filled} values")

@@ -21,6 +21,7 @@ from reread.formats._text import Text, read_text
 FORMAT = Format("json", (".json", ".geojson", ".webmanifest"), "JSON", "application/json")
 
 GROWTH = 12
+MEMORY = 128 << 20
 TEXT_WORDS = frozenset(("contains", "matches", "forbids", "topic", "measure"))
 """Words of a contract that need the whole text once more."""
 EXAMPLE = re.compile(r"(?:[\w.+-]+@|https?://(?:www\.)?)example\.(?:com|org|net)/?")

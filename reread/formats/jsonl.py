@@ -7,14 +7,14 @@ from typing import Any
 
 from reread.formats import Format, Source
 from reread.formats._bytes import kind, nothing, posing
-from reread.formats._checks import Fact, Item, hollow, invalid, passed, warned
+from reread.formats._checks import Fact, Item, hollow, invalid, passed, unsafe, warned
 from reread.formats._placeholder import fenced
 from reread.formats.json import NotJson, fills, loads, scalars
 
 FORMAT = Format("jsonl", (".jsonl", ".ndjson", ".jsonlines"), "JSON Lines", "application/jsonl")
 GROWTH = 2
 
-LINE_LIMIT = 64 << 20
+LINE_LIMIT = 16 << 20
 ROW_WORDS = frozenset(
     ("required_keys", "schema", "measure", "contains", "matches", "forbids", "topic", "table")
 )
@@ -37,6 +37,10 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
             if found:
                 return
             line = line.removeprefix(BOM)
+        if len(line) > LINE_LIMIT:
+            cause = f"Line {number} is longer than {LINE_LIMIT} bytes."
+            yield unsafe("jsonl.bounded", "too_large", cause)
+            return
         if not line.strip():
             continue
         try:
@@ -65,7 +69,7 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
 
 
 def _lines(source: Source) -> Iterator[bytes]:
-    """Yield lines without their ends; one that is too long is cut, and so fails to parse."""
+    """Yield lines without their ends; one that is too long is cut and ends them."""
     rest = b""
     for piece in source.chunks():
         lines = (rest + piece).split(b"\n")

@@ -15,7 +15,8 @@ from reread.formats._text import Text, read_text
 
 FORMAT = Format("md", (".md", ".markdown", ".mdown"), "Markdown", "text/markdown", ("markdown",))
 PRELOAD = ("markdown_it", "yaml")
-MAX_CHARACTERS = 16 << 20
+PACE = 2.0
+MAX_CHARACTERS = 8 << 20
 
 UNCLOSED = re.compile(
     r"\ufeff?(?:---[ \t]*\r?\n[\w-]+:(?:[ \t\r\n])|\+\+\+[ \t]*\r?\n[\w-]+[ \t]*=)"

@@ -15,7 +15,9 @@ from reread.formats._checks import Fact, Item, hollow, invalid, passed, unsafe
 from reread.formats._placeholder import fenced, leaks
 
 FORMAT = Format("py", (".py", ".pyw"), "Python source", "text/x-python", ("python",))
-MAX_CHARACTERS = 8 << 20
+GROWTH = 100
+PACE = 2.0
+MAX_CHARACTERS = 2 << 20
 
 
 def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
@@ -42,7 +44,9 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
     try:
         tree = ast.parse(text)
     except (MemoryError, RecursionError):
-        yield unsafe("py.bounded", "too_deep", "It is nested too deeply to be parsed.")
+        yield unsafe(
+            "py.bounded", "too_deep", "It is nested too deeply, or too large, to be parsed."
+        )
         return
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1

@@ -15,6 +15,7 @@ from reread.formats.json import facts_of, substance
 FORMAT = Format("toml", (".toml",), "TOML", "application/toml")
 GROWTH = 40
 
+PACE = 2.0
 MAX_CHARACTERS = 4 << 20
 MAX_DOTS = 64
 """Parts of one dotted key: the reader builds a table for each, again for each line."""
@@ -40,7 +41,7 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
         return
     try:
         value = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # also of a number with too many digits
         yield from leaks(text, "toml")
         yield invalid("toml.parses", "toml_syntax", f"It is not TOML: {error}", depth="identity")
         return
