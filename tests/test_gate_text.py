@@ -347,10 +347,10 @@ CODE = [
     Trap(
         "two cells of one id",
         "ipynb",
-        notebook(cells=[NOTEBOOK["cells"][0]] * 2),
+        notebook(cells=[NOTEBOOK["cells"][0]] * 2),  # type: ignore[index]
         INVALID,
         "duplicate_ids",
-    ),  # type: ignore[index]
+    ),
     Trap("no cells", "ipynb", notebook(cells=[]), HOLLOW, "no_content"),
     Trap("empty cells", "ipynb", notebook(cells=cells("", " \n")), HOLLOW, "no_content"),
     Trap("a promise", "ipynb", notebook(cells=cells("# Report", "TODO")), HOLLOW, "filler_text"),
