@@ -207,6 +207,8 @@ def _shown(group: argparse._ArgumentGroup) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Do one task as the flags say and print how it ended."""
+    from reread import commands
+
     parser = run_parser()
     arguments = parser.parse_args(argv)
     from agent_runtime import Failure  # asyncio comes with it, which `--help` does not need
@@ -219,7 +221,7 @@ def run(argv: Sequence[str]) -> int:
     except Failure as failure:
         return _refused(arguments, failure)
     if not arguments.json:
-        print(mode, flush=True)
+        commands.say(mode)
     return _perform(arguments, job)
 
 
