@@ -92,9 +92,10 @@ class Service:
     def _shared(self) -> _Shared:
         if self._key is None:
             s = self._settings
-            self._key = (asyncio.get_running_loop(), s.base_url, s.key, s.timeout)
-            shared = _OPEN.get(self._key) or _OPEN.setdefault(self._key, _open(s))
+            key = (asyncio.get_running_loop(), s.base_url, s.key, s.timeout)
+            shared = _OPEN.get(key) or _OPEN.setdefault(key, _open(s))
             shared.users += 1
+            self._key = key
         return _OPEN[self._key]
 
     async def aclose(self) -> None:
