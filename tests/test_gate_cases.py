@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from reread import contracts, examine
-from reread.commands import check
+from reread import contracts
 from reread.values import Evidence
 
 CASES = Path(__file__).parent / "data" / "gate"
@@ -21,7 +20,7 @@ def judged(case: dict[str, Any]) -> Evidence:
     """Judge a case as the command does, so that links beside the file are looked for as well."""
     contracts.validate(case["contract"], case["id"])
     path = CASES / case["file"]
-    return check.judge_path(path, examine.format_named(case["format"]), case["contract"], None)
+    return check_file(path, format=case["format"], contract=case["contract"])
 
 
 def named(case: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ import signal
 import socket
 import sys
 import tempfile
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from reread import formats, plugins
@@ -31,6 +32,9 @@ PACE = 0.5
 WALL_FACTOR = 4
 """Wall time for each second of CPU time: other programs run here too."""
 OPEN_FILES = 64
+BROKEN = 70
+"""Exit status of a child whose report could not be made."""
+SCHEMA_WORDS = {"schema", "front_matter"}
 REQUEST_BYTES = 1 << 20
 
 
@@ -73,25 +77,28 @@ def _receive(control: socket.socket) -> Request | None:
 
 def _start(request: Request, control: socket.socket) -> int:
     """Fork the child of a request; the parent keeps the answer socket to say how it ended."""
-    _preload(request.fields["format"])
+    _preload(request.fields["format"], request.fields["contract"])
     pid = os.fork()
     if pid == 0:
+        status = BROKEN
         try:
             control.close()
             _limit(request)
             _answer(request)
+            status = 0
         finally:
-            os._exit(0)
+            os._exit(status)
     os.close(request.file)
     if request.baseline is not None:
         os.close(request.baseline)
     return pid
 
 
-def _preload(format: str) -> None:
+def _preload(format: str, contract: Mapping[str, Any]) -> None:
     """Load the readers of a format before the fork, so that each file does not pay for them."""
     module = plugins.load(formats, format)
-    for name in getattr(module, "PRELOAD", ()):
+    schema = ("jsonschema",) if SCHEMA_WORDS & contract.keys() else ()
+    for name in (*getattr(module, "PRELOAD", ()), *schema):
         with contextlib.suppress(ImportError):  # an extra that is not here; the check will say so
             __import__(name)
 

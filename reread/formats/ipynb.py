@@ -18,6 +18,7 @@ from reread.formats._text import Text, read_text
 from reread.formats.json import loads
 
 FORMAT = Format("ipynb", (".ipynb",), "Jupyter notebook", "application/x-ipynb+json")
+PRELOAD = ("jsonschema",)
 GROWTH = 12
 MAX_ERRORS = 20
 

@@ -108,7 +108,7 @@ def _substance(tree: ast.Module, name: str, contract: Mapping[str, Any]) -> Iter
     works = [body for body in bodies if any(_does(item) for item in body.body)]
     outside = [node for node in tree.body if _does(node) and not _defines(node)]
     real = [node for node in outside if not isinstance(node, ast.Import | ast.ImportFrom)]
-    if works or [node for node in real if not _calls_only(node, bodies)]:
+    if works or not all(_calls_only(node, bodies) for node in real):
         yield passed("py.has_content", "substance", f"{len(tree.body)} statements")
     elif bodies or outside or any(isinstance(node, ast.ClassDef) for node in tree.body):
         if any(_declares(node) for node in tree.body):
