@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from reread import contracts
+from reread.api import check_file
 from reread.values import Evidence
 
 CASES = Path(__file__).parent / "data" / "gate"

@@ -20,7 +20,7 @@ PROSE = (
     "them went north by rail, since the road over the pass was closed for two weeks.\n"
 )
 PAGE = "<!DOCTYPE html><title>Not found</title><h1>404</h1><p>The page is not here.</p>"
-NOTEBOOK = {
+NOTEBOOK: dict[str, Any] = {
     "nbformat": 4,
     "nbformat_minor": 5,
     "metadata": {},
@@ -350,7 +350,7 @@ CODE = [
         notebook(cells=[NOTEBOOK["cells"][0]] * 2),
         INVALID,
         "duplicate_ids",
-    ),  # type: ignore[index]
+    ),
     Trap("no cells", "ipynb", notebook(cells=[]), HOLLOW, "no_content"),
     Trap("empty cells", "ipynb", notebook(cells=cells("", " \n")), HOLLOW, "no_content"),
     Trap("a promise", "ipynb", notebook(cells=cells("# Report", "TODO")), HOLLOW, "filler_text"),
