@@ -20,7 +20,7 @@ PROSE = (
     "them went north by rail, since the road over the pass was closed for two weeks.\n"
 )
 PAGE = "<!DOCTYPE html><title>Not found</title><h1>404</h1><p>The page is not here.</p>"
-NOTEBOOK = {
+NOTEBOOK: dict[str, Any] = {
     "nbformat": 4,
     "nbformat_minor": 5,
     "metadata": {},

@@ -8,6 +8,7 @@ model says can change one.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -16,20 +17,12 @@ from typing import Any
 from agent_runtime import Failure
 from reread import documents
 from reread.contracts import _counts, _data, _measures, _prose, _table
+from reread.contracts._merge import stricter
 from reread.formats._checks import Item
 from reread.values import Code
 
 __all__ = ["applies", "bind", "checks", "merge", "read", "schema", "validate"]
 
-LISTS = (
-    "required_keys",
-    "front_matter_keys",
-    "sections",
-    "contains",
-    "matches",
-    "forbids",
-    "equal",
-)
 SCOPE = ("formats", "paths")
 STRICTER_WHEN_FALSE = ("allow_empty",)
 
@@ -81,7 +74,7 @@ def merge(asked: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     for word, value in more.items():
         if word in SCOPE:
             continue
-        merged[word] = _both(word, merged[word], value) if word in merged else value
+        merged[word] = stricter(word, merged[word], value) if word in merged else value
     for word in STRICTER_WHEN_FALSE:
         if word in merged and not (asked.get(word, False)):
             del merged[word]  # only the task itself may let an artifact be empty
@@ -102,40 +95,41 @@ def checks(contract: Mapping[str, Any], facts: Mapping[str, Any], format: str) -
         yield from part.checks(contract, facts, format)
 
 
-def _both(word: str, first: Any, second: Any) -> Any:
-    """Return the stricter of two values of one word."""
-    if first == second:
-        return first
-    if word.startswith("min_"):
-        return max(first, second)
-    if word.startswith("max_"):
-        return min(first, second)
-    if word in LISTS or word == "sheets":
-        return [*first, *(item for item in second if item not in first)]
-    if word == "schema":
-        return {"allOf": [first, second]}
-    if word in STRICTER_WHEN_FALSE:
-        return first and second
-    if isinstance(first, bool) and isinstance(second, bool):
-        return first or second
-    if word in ("code_blocks", "links", "front_matter", "table"):
-        return {**second, **first}
-    raise Failure(
-        Code.contract_invalid,
-        f"The task asks for {word} {first!r}, and the skill's contract for {second!r}.",
-        "Take the word out of one of them.",
-    )
-
-
 def _patterns(contract: Mapping[str, Any], where: str) -> None:
-    import re
+    """Refuse expressions and schemas that could not be asked.
 
+    Raises:
+        Failure: contract_invalid.
+    """
+    for field in contract.get("table", {}).get("fields", ()):
+        _pattern(field.get("constraints", {}).get("pattern", ""), where)
     for pattern in contract.get("matches", ()):
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise Failure(
-                Code.contract_invalid,
-                f"{where}: '{pattern}' is no regular expression: {error}.",
-                "Mend the pattern.",
-            ) from error
+        _pattern(pattern, where)
+    for asked in (contract, contract.get("front_matter", {})):
+        if "schema" in asked:
+            _is_schema(asked["schema"], where)
+
+
+def _pattern(pattern: str, where: str) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise Failure(
+            Code.contract_invalid,
+            f"{where}: '{pattern}' is no regular expression: {error}.",
+            "Mend the pattern.",
+        ) from error
+
+
+def _is_schema(value: Mapping[str, Any], where: str) -> None:
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
+    try:
+        Draft202012Validator.check_schema(value)
+    except SchemaError as error:
+        raise Failure(
+            Code.contract_invalid,
+            f"{where}: this is no JSON Schema: {error.json_path}: {error.message[:160]}",
+            "Mend the schema; it is read as draft 2020-12.",
+        ) from error

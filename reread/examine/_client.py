@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -18,6 +19,7 @@ from reread.values import Evidence
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ANSWER_SECONDS = 180.0
+STOP_SECONDS = 2.0
 
 _guard = threading.Lock()
 _server: _Server | None = None
@@ -89,6 +91,10 @@ def _told(lines: list[bytes]) -> tuple[Evidence | None, int | None]:
 def _running() -> _Server:
     global _server
     if _server is None or not _server.alive:
+        if _server is None:
+            atexit.register(_stop)
+        else:
+            _server.control.close()
         _server = _Server()
     return _server
 
@@ -97,6 +103,14 @@ def _drop() -> None:
     global _server
     with _guard:
         if _server is not None:
-            with contextlib.suppress(OSError):
-                _server.control.close()
+            _server.control.close()
             _server = None
+
+
+def _stop() -> None:
+    """End the server with the program: it goes once nothing can ask it any more."""
+    server = _server
+    _drop()
+    if server is not None and server.owner == os.getpid():
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.process.wait(STOP_SECONDS)

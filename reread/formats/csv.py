@@ -45,16 +45,17 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
     yield from found
     if any(item for item in found if not isinstance(item, Fact)):
         return
-    text = _Text(head, pieces)
-    table = _Table(text, contract)
+    encoding = encoding_of(head) or _guess(head)
+    table = None
     try:
+        table = _Table(_Text(head, pieces, encoding), contract)
         yield from table.read()
     except UnicodeError as error:
-        cause = f"It is not {text.encoding} text: {str(error)[:160]}"
+        cause = f"It is not {encoding} text: {str(error)[:160]}"
         yield invalid("csv.is_text", "not_text", cause, depth="identity")
     except csv.Error as error:
         reason = "unclosed_quote" if "end of data" in str(error) else "csv_syntax"
-        yield invalid("csv.parses", reason, f"Line {table.line}: {error}.")
+        yield invalid("csv.parses", reason, f"Line {table.line if table else 1}: {error}.")
 
 
 def _identity(head: bytes) -> Iterator[Item]:
@@ -74,8 +75,8 @@ def _identity(head: bytes) -> Iterator[Item]:
 class _Text:
     """The file as lines of text, decoded while it is read."""
 
-    def __init__(self, head: bytes, pieces: Iterator[bytes]) -> None:
-        self.encoding = encoding_of(head) or _guess(head)
+    def __init__(self, head: bytes, pieces: Iterator[bytes], encoding: str) -> None:
+        self.encoding = encoding
         self._decoder = codecs.getincrementaldecoder(self.encoding)()
         self.sample = codecs.getincrementaldecoder(self.encoding)().decode(head[:SAMPLE_BYTES])
         self._head, self._pieces = head, pieces

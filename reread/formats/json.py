@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -93,12 +94,16 @@ def loads(text: str, doubles: list[str]) -> Any:
     Raises:
         NotJson, for a number that is not finite; ValueError, for everything else that is wrong.
     """
+    return decoder(doubles).decode(text)
+
+
+def decoder(doubles: list[str]) -> json.JSONDecoder:
+    """Return a strict decoder, to be kept where there are many values; see `loads`."""
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(items)
-        if len(made) != len(items):
-            seen: set[str] = set()
-            doubles.extend(key for key, _ in items if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        if len(made) != len(items) and not doubles:
+            doubles.extend(key for key, n in Counter(key for key, _ in items).items() if n > 1)
         return made
 
     def real(digits: str) -> float:
@@ -110,7 +115,7 @@ def loads(text: str, doubles: list[str]) -> Any:
     def constant(name: str) -> float:
         raise NotJson(name)
 
-    return json.loads(text, object_pairs_hook=pairs, parse_float=real, parse_constant=constant)
+    return json.JSONDecoder(object_pairs_hook=pairs, parse_float=real, parse_constant=constant)
 
 
 def facts_of(value: Any, contract: Mapping[str, Any]) -> Iterator[Fact]:
@@ -157,25 +162,26 @@ def scalars(value: Any) -> Iterator[Any]:
 def substance(value: Any, format: str, contract: Mapping[str, Any]) -> Iterator[Item]:
     """Yield whether a value holds data: not empty, not a list of types or of promises."""
     name = f"{format}.has_content"
-    values = [item for item in scalars(value) if item is not None and item != ""]
-    if not values:
-        if contract.get("allow_empty"):
-            yield passed(name, "substance", "empty, which the contract allows")
-        else:
-            yield hollow(name, "no_content", "It holds no value.")
-        return
-    fillers = [item for item in values if isinstance(item, str) and fills(item)]
-    if fillers and len(fillers) == len(values):
-        yield hollow(
-            name, "filler_values", f"It holds only stand-ins, such as '{fillers[0][:40]}'."
-        )
-    elif fillers and any(FILLER.search(text) for text in fillers):
-        shown = next(text for text in fillers if FILLER.search(text))
-        yield warned(
-            name, "substance", "filler_values", f"One value is a stand-in: '{shown[:40]}'."
-        )
+    count = stand_ins = 0
+    shown = ""
+    for item in scalars(value):
+        if item is None or item == "":
+            continue
+        count += 1
+        if isinstance(item, str) and fills(item):
+            stand_ins += 1
+            shown = shown or (item if FILLER.search(item) else "")
+    if not count and contract.get("allow_empty"):
+        yield passed(name, "substance", "empty, which the contract allows")
+    elif not count:
+        yield hollow(name, "no_content", "It holds no value.")
+    elif stand_ins == count:
+        yield hollow(name, "filler_values", "It holds only stand-ins, such as types or promises.")
+    elif shown:
+        cause = f"One value is a stand-in: '{shown[:40]}'."
+        yield warned(name, "substance", "filler_values", cause)
     else:
-        yield passed(name, "substance", f"{len(values)} values")
+        yield passed(name, "substance", f"{count} values")
 
 
 def fills(text: str) -> bool:

@@ -9,11 +9,13 @@ from reread.formats import Format, Source
 from reread.formats._bytes import kind, nothing, posing
 from reread.formats._checks import Fact, Item, hollow, invalid, passed, unsafe, warned
 from reread.formats._placeholder import fenced
-from reread.formats.json import NotJson, fills, loads, scalars
+from reread.formats.json import NotJson, decoder, fills, scalars
 
 FORMAT = Format("jsonl", (".jsonl", ".ndjson", ".jsonlines"), "JSON Lines", "application/jsonl")
 GROWTH = 2
 
+SAMPLE_ROWS = 2_000
+"""Rows in which values and stand-ins are looked for."""
 LINE_LIMIT = 16 << 20
 ROW_WORDS = frozenset(
     ("required_keys", "schema", "measure", "contains", "matches", "forbids", "topic", "table")
@@ -30,6 +32,7 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
         yield from nothing(source, b"", "jsonl")
         return
     doubles: list[str] = []
+    strict = decoder(doubles)
     for number, line in enumerate(_lines(source), 1):
         if number == 1:
             found = [*nothing(source, line, "jsonl")] if source.size <= len(line) + 1 else []
@@ -44,7 +47,7 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
         if not line.strip():
             continue
         try:
-            row = loads(line.decode("utf-8"), doubles)
+            row = strict.decode(line.decode("utf-8"))
         except NotJson as error:
             yield invalid("jsonl.parses", "json_nonfinite", f"Line {number} holds {error}.")
             return
@@ -52,11 +55,13 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
             yield from _wrong(line, number, error, count)
             return
         count += 1
+        if keep:
+            rows.append(row)
+        if values and count > SAMPLE_ROWS:
+            continue
         said = [item for item in scalars(row) if item is not None and item != ""]
         values += bool(said)
         fillers += bool(said) and all(isinstance(item, str) and fills(item) for item in said)
-        if keep:
-            rows.append(row)
     yield passed("jsonl.parses", "identity", f"{count} rows")
     if doubles:
         cause = f"The key '{doubles[0]}' is there twice in one object."
@@ -101,9 +106,9 @@ def _substance(
 ) -> Iterator[Item]:
     name = "jsonl.has_content"
     if values and fillers == values:
-        yield hollow(name, "filler_values", f"All {values} rows hold stand-ins only.")
+        yield hollow(name, "filler_values", "Its rows hold stand-ins only.")
     elif values:
-        yield passed(name, "substance", f"{values} rows with values")
+        yield passed(name, "substance", f"{count} rows")
     elif contract.get("allow_empty"):
         yield passed(name, "substance", "empty, which the contract allows")
     else:

@@ -105,7 +105,7 @@ def _substance(tree: ast.Module, name: str, contract: Mapping[str, Any]) -> Iter
         yield passed("py.has_content", "substance")
         return
     bodies = [node for node in ast.walk(tree) if _is_function(node)]
-    works = [node for node in bodies if any(_does(item) for item in node.body)]
+    works = [one for one in bodies if any(_does(item) for item in one.body)]
     outside = [node for node in tree.body if _does(node) and not _defines(node)]
     real = [node for node in outside if not isinstance(node, ast.Import | ast.ImportFrom)]
     if works or not all(_calls_only(node, bodies) for node in real):
