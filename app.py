@@ -106,6 +106,12 @@ def _what(group: argparse._ArgumentGroup) -> None:
         metavar="DIR",
         help="load a verified extension package; repeatable",
     )
+    group.add_argument(
+        "--mcp",
+        type=Path,
+        metavar="CONFIG.json",
+        help="give the model the tools of these MCP servers (the usual mcpServers form)",
+    )
 
 
 def _who(group: argparse._ArgumentGroup) -> None:
@@ -242,8 +248,15 @@ def compose(arguments: argparse.Namespace, fixture: Fixture | None) -> tuple[str
     import tempfile
     from dataclasses import replace
 
+    from agent_runtime import Failure
     from reread.job import Job
 
+    if arguments.skill and arguments.no_skills:
+        raise Failure(
+            "usage_invalid",
+            f"--no-skills uses none, and --skill names '{arguments.skill[0]}'.",
+            "Use one of the two.",
+        )
     settings, mode = None, ""
     if fixture:
         mode = f"mode=fixture scenario={fixture.name} ({fixture.about or 'fixed conversation'})"
@@ -265,6 +278,7 @@ def compose(arguments: argparse.Namespace, fixture: Fixture | None) -> tuple[str
         trust_skills=arguments.trust_skills,
         extensions=tuple(arguments.extension),
         trusted_extensions=tuple(arguments.approve_extension),
+        mcp=arguments.mcp,
         tidy=arguments.tidy,
     )
 

@@ -271,7 +271,7 @@ class BadInputIsNamedAndNothingIsLost(Workplace):
 
     def test_a_task_file_that_is_not_there(self) -> None:
         """The path is named."""
-        self.refused("task_invalid", 2, "nowhere.yaml", "run", "nowhere.yaml")
+        self.refused("task_invalid", 2, "nowhere.yaml", "nowhere.yaml")
 
     def test_an_output_outside_the_permitted_folders(self) -> None:
         """Only outputs/ and drafts/."""
@@ -323,7 +323,7 @@ class ARunCanBeInterrupted(Workplace):
     ) -> None:
         """The script's processes are gone, the record says interrupted, exit 130."""
         process = subprocess.Popen(
-            [sys.executable, APP, "--fixture", "slow", "--workspace", self.root],
+            [sys.executable, APP, "--fixture", "slow", "--timeout", "60", "--workspace", self.root],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

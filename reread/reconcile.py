@@ -5,9 +5,9 @@ Each file is read on its own, in its own child; here only the answers are put si
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO
 
 from agent_runtime import Failure
 from reread import examine
@@ -25,11 +25,12 @@ class Side:
     """What the artifacts are held against.
 
     Attributes:
-        folder: where the artifacts lie; local links are looked for here.
+        open: opens a file beside the artifacts, by the path that a document in their place would
+            use; local links are looked for with it.
         users: the user's folder, for `inputs/…`.
     """
 
-    folder: ConfinedFolder
+    open: Callable[[str], BinaryIO]
     users: ConfinedFolder
 
 
@@ -56,26 +57,36 @@ def checks(
     """Yield the checks of one artifact that need more than its own bytes."""
     if not evidence.read:
         return
+    for check in _checks(expected, evidence, all_evidence, side):
+        found = check.problem
+        yield (
+            check if found is None else replace(check, problem=replace(found, where=expected.path))
+        )
+
+
+def _checks(
+    expected: Expected, evidence: Evidence, all_evidence: Mapping[str, Evidence], side: Side
+) -> Iterator[Check]:
     if expected.contract.get("local_links_exist"):
-        yield local_links(evidence, expected.path, side.folder)
+        yield local_links(evidence, expected.path, side.open)
     for number, equation in enumerate(expected.contract.get("equal", ()), 1):
         yield _equal(number, equation, expected.path, all_evidence, side)
 
 
-def local_links(evidence: Evidence, path: str, folder: ConfinedFolder) -> Check:
+def local_links(evidence: Evidence, path: str, open: Callable[[str], BinaryIO]) -> Check:
     """Look for each file that a document links to: regular, inside the folder, through no link."""
     targets = evidence.facts.get("local_links")
     if targets is None:
         return not_run("contract.local_links", "contract", "this format has no links that are read")
     base = path.rpartition("/")[0]
-    missing = [target for target in targets if not _reaches(folder, base, target)]
+    missing = [target for target in targets if not _reaches(open, base, target)]
     if missing:
         cause = f"These links reach no file: {missing[:5]}."
         return unmet("contract.local_links", "missing_reference", cause)
     return passed("contract.local_links", "contract", f"{len(targets)} local links")
 
 
-def _reaches(folder: ConfinedFolder, base: str, target: str) -> bool:
+def _reaches(open: Callable[[str], BinaryIO], base: str, target: str) -> bool:
     parts = [part for part in base.split("/") if part]
     for part in target.split("/"):
         if part == ".." and parts:
@@ -83,7 +94,7 @@ def _reaches(folder: ConfinedFolder, base: str, target: str) -> bool:
         elif part not in ("", "."):
             parts.append(part)
     try:
-        with folder.open("/".join(parts)):
+        with open("/".join(parts)):
             return True
     except Failure:
         return False

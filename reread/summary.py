@@ -27,7 +27,7 @@ from reread.values import (
 def outcome(value: Outcome) -> dict[str, Any]:
     """Return the one JSON object that a run ends with."""
     first = value.artifacts[0] if value.artifacts else None
-    errors = [problem(p) for e in (*value.scripts, *value.artifacts) for p in e.problems]
+    errors = [problem(p) for e in (*value.artifacts, *value.scripts) for p in e.problems]
     return {
         "status": value.status,
         "reason": value.reason,

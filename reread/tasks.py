@@ -139,7 +139,9 @@ def with_contracts(task: Task, selected: Sequence[str], contract_of: ContractOf)
             ours = contract_of(name)
             if ours is None and name == named:
                 raise _no_contract(name)
-            if ours is not None and (name == named or contracts.applies(ours, expected.format)):
+            if ours is not None and (
+                name == named or contracts.applies(ours, expected.path, expected.format)
+            ):
                 contract = dict(contracts.merge(contract, ours))
         attached.append(replace(expected, contract=contracts.bind(contract, topic=task.topic)))
     return replace(task, artifacts=tuple(attached))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ LISTS = (
     "forbids",
     "equal",
 )
+SCOPE = ("formats", "paths")
 STRICTER_WHEN_FALSE = ("allow_empty",)
 
 
@@ -63,9 +65,10 @@ def validate(contract: Mapping[str, Any], where: str) -> None:
     _patterns(contract, where)
 
 
-def applies(contract: Mapping[str, Any], format: str) -> bool:
-    """Say whether a skill's contract speaks of a format; one that names none speaks of all."""
-    return "formats" not in contract or format in contract["formats"]
+def applies(contract: Mapping[str, Any], path: str, format: str) -> bool:
+    """Say whether a contract speaks of an artifact; one that names nothing speaks of all."""
+    named = any(fnmatchcase(path, pattern) for pattern in contract.get("paths", ("*",)))
+    return named and format in contract.get("formats", (format,))
 
 
 def merge(asked: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,7 +79,7 @@ def merge(asked: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     """
     merged = dict(asked)
     for word, value in more.items():
-        if word == "formats":
+        if word in SCOPE:
             continue
         merged[word] = _both(word, merged[word], value) if word in merged else value
     for word in STRICTER_WHEN_FALSE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any, BinaryIO
 
@@ -26,25 +26,41 @@ def judge(
     """Return what was found; the file is read to its end and digested, whatever it holds."""
     module = plugins.load(formats, format)
     source = Source(stream, name, os.fstat(stream.fileno()).st_size)
-    checks: list[Check] = []
-    facts: dict[str, Any] = {}
-    for item in _guarded(module.check(source, contract), format):
-        if isinstance(item, Fact):
-            facts[item.name] = item.value
-        else:
-            checks.append(item)
-    facts.setdefault("bytes", source.size)
-    if not any(check.state == "failed" and check.depth != "contract" for check in checks):
-        checks += _guarded(contracts.checks(contract, facts, format), format)
-        checks += _lost(module, source, baseline)
+    found = _Found()
+    found.take(_guarded(module.check(source, contract), format))
+    found.facts.setdefault("bytes", source.size)
+    if found.sound:
+        found.take(_guarded(contracts.checks(contract, found.facts, format), format))
+        found.take(_lost(module, source, baseline))
     return Evidence(
         path=name,
         format=format,
         sha256=source.sha256(),
         size=source.size,
-        checks=tuple(_named(check, name) for check in checks),
-        facts={key: value for key, value in facts.items() if not key.startswith("_")},
+        checks=tuple(_named(check, name) for check in found.checks),
+        facts={key: value for key, value in found.facts.items() if not key.startswith("_")},
     )
+
+
+class _Found:
+    """What the checks of one file said, facts apart from checks."""
+
+    def __init__(self) -> None:
+        self.checks: list[Check] = []
+        self.facts: dict[str, Any] = {}
+
+    @property
+    def sound(self) -> bool:
+        """The bytes are of the format and hold something; a contract can be asked of them."""
+        return not any(check.state == "failed" for check in self.checks)
+
+    def take(self, items: Iterable[Item]) -> None:
+        """Sort items in."""
+        for item in items:
+            if isinstance(item, Fact):
+                self.facts[item.name] = item.value
+            else:
+                self.checks.append(item)
 
 
 def _guarded(items: Iterator[Any], format: str) -> Iterator[Any]:
@@ -66,13 +82,12 @@ def _guarded(items: Iterator[Any], format: str) -> Iterator[Any]:
         )
 
 
-def _lost(module: Any, source: Source, baseline: BinaryIO | None) -> list[Check]:
+def _lost(module: Any, source: Source, baseline: BinaryIO | None) -> Iterator[Item]:
     """Compare with the older document that this one is an edit of."""
     if baseline is None or not hasattr(module, "compare"):
-        return []
+        return
     old = Source(baseline, source.name, os.fstat(baseline.fileno()).st_size)
-    found: Iterator[Item] = module.compare(old, source)
-    return [item for item in _guarded(found, source.name) if isinstance(item, Check)]
+    yield from _guarded(module.compare(old, source), module.FORMAT.name)
 
 
 def _named(check: Check, name: str) -> Check:

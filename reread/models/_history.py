@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from agent_runtime import Message
@@ -25,7 +25,8 @@ _CALL_FIELDS = frozenset({"id", "type", "function"})
 class Wire:
     """Encodes a growing history and keeps what it has encoded."""
 
-    def __init__(self) -> None:
+    def __init__(self, say: Callable[[Message], Sequence[Mapping[str, Any]]] | None = None) -> None:
+        self._say = say or _as_it_is
         self._profile = Profile()
         self._source: list[tuple[Message, Message]] = []
         """Each message with a shallow copy: the one that is changed in place is encoded anew."""
@@ -39,14 +40,17 @@ class Wire:
         if profile.merge or profile.fold_users or profile.no_system:
             blocks = (_arranged(block, profile) for block in _split(messages))
             flat = [message for block in blocks for message in block]
-            return [encoded(message) for message in _joined(flat, profile)]
+            return self._encoded(_joined(flat, profile))
         self._forget_after(self._same(messages))
         start = self._blocks[-1][0] if self._blocks else 0
         for block in _split(messages[start:]):
             start += len(block)
-            self._blocks.append((start, [encoded(m) for m in _arranged(block, profile)]))
+            self._blocks.append((start, self._encoded(_arranged(block, profile))))
         self._source += [(m, dict(m)) for m in messages[len(self._source) :]]
         return [chunk for _, chunks in self._blocks for chunk in chunks]
+
+    def _encoded(self, messages: Iterable[Message]) -> list[bytes]:
+        return [encoded(item) for message in messages for item in self._say(message)]
 
     def _same(self, messages: Sequence[Message]) -> int:
         """Count the messages at the front that are as they were."""
@@ -64,7 +68,11 @@ class Wire:
         del self._source[self._blocks[-1][0] if self._blocks else 0 :]
 
 
-def encoded(message: Message) -> bytes:
+def _as_it_is(message: Message) -> Sequence[Mapping[str, Any]]:
+    return (message,)
+
+
+def encoded(message: Mapping[str, Any]) -> bytes:
     """Return a message as JSON in UTF-8; lone surrogates are replaced."""
     text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
     try:

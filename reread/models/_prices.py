@@ -10,11 +10,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from agent_runtime import Failure
-from reread import documents
+from reread.documents import check, read
 from reread.values import Code
 
 SHIPPED = Path(__file__).with_name("prices.yaml")
@@ -79,15 +80,19 @@ def load(path: Path | None = None) -> Mapping[str, Price]:
     """
     named = path or (Path(env) if (env := os.environ.get(PATH_VARIABLE, "").strip()) else SHIPPED)
     try:
-        text = named.read_text("utf-8")
+        return _parsed(named.read_text("utf-8"), str(named))
     except (OSError, UnicodeDecodeError) as error:
         raise Failure(
             Code.path_not_found,
             f"The price file '{named}' cannot be read: {type(error).__name__}.",
             f"Name another one with {PATH_VARIABLE}, or unset it.",
         ) from error
-    document = documents.read(text, str(named), code=Code.usage_invalid)
-    documents.check(document, _SCHEMA, code=Code.usage_invalid)
+
+
+@cache
+def _parsed(text: str, name: str) -> Mapping[str, Price]:
+    document = read(text, name, code=Code.usage_invalid)
+    check(document, _SCHEMA, code=Code.usage_invalid)
     models: Mapping[str, Any] = document.value["models"]
     return {pattern: Price(**entry) for pattern, entry in models.items()}
 

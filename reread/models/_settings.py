@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -29,6 +30,7 @@ class Settings:
         stream: ask for a stream; a host that cannot stream is asked plainly.
         timeout: seconds without a byte before a request is given up.
         attempts: how often one turn is sent again after failures that may pass.
+        prices: a price file; `None` takes what REREAD_PRICES names, or ours.
     """
 
     key: str = field(repr=False)
@@ -38,6 +40,7 @@ class Settings:
     stream: bool = True
     timeout: float = 120.0
     attempts: int = 3
+    prices: Path | None = None
 
     @property
     def host(self) -> str:

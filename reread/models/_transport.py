@@ -1,15 +1,19 @@
-"""The official package as transport: keys, time-outs and connections are its business.
+"""The official package as transport: key, headers, time-outs, proxies and connections are its own.
 
-A request is handed over encoded, and the answer taken as bytes: the package's own types walk the
-whole history at each request. Runs in one event loop that ask the same service share connections.
+A request is handed to the package's HTTP client encoded, and the answer taken as bytes: its typed
+methods walk the whole history at each request, and building one anew costs as much as sending it.
+Runs in one event loop that ask the same service share connections.
 
-Exceptions of the package may hold the key in what they chain, so none of them leaves this module.
+What the package raises may hold the key in what it chains, so none of it leaves this module.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
+import sys
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +25,9 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 CONNECT_TIMEOUT = 10.0
+ERROR_BYTES = 64 << 10
+ANSWER_BYTES = 64 << 20
+"""Of a body, plain or streamed; more is no answer of a model."""
 AFTER_DONE = 0.5
 """Seconds to wait for the end of a stream that has said it is done, to keep the connection."""
 
@@ -35,7 +42,12 @@ class Troubled(Exception):
 
 @dataclass(slots=True)
 class _Shared:
+    """The package's client and what each request takes from it."""
+
     client: AsyncOpenAI
+    http: httpx2.AsyncClient
+    headers: httpx2.Headers
+    extensions: dict[str, Any]
     users: int = 0
 
 
@@ -48,40 +60,42 @@ class Service:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._key: tuple[Any, ...] | None = None
+        self._urls: dict[str, httpx2.URL] = {}
 
     async def post(self, path: str, body: bytes) -> Answer:
         """Send a request. Raises Troubled for everything that is no 2xx answer."""
-        import openai
+        shared = self._shared()
+        import httpx2  # comes with the package, which `_shared` has loaded
 
+        url = self._urls.get(path) or self._urls.setdefault(
+            path, httpx2.URL(self._settings.base_url + path)
+        )
+        request = httpx2.Request(
+            "POST", url, headers=shared.headers, content=body, extensions=shared.extensions
+        )
         trouble: Trouble
         try:
-            return Answer(await self._send(path, body), self._settings)
-        except openai.APIStatusError as error:
+            response = await shared.http.send(request, stream=True)
+            if response.is_success:
+                return Answer(response, self._settings)
+            said = await Answer(response, self._settings).start(ERROR_BYTES)
+            await response.aclose()
             trouble = from_response(
-                error.status_code,
-                error.response.headers,
-                error.response.content,
-                key=self._settings.key,
+                response.status_code, response.headers, said, key=self._settings.key
             )
-        except openai.OpenAIError as error:
+        except Troubled as troubled:
+            trouble = troubled.trouble
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             trouble = unreachable(error, self._settings)
         raise Troubled(trouble)
 
-    async def _send(self, path: str, body: bytes) -> httpx2.Response:
-        import httpx2
-        from openai import AsyncStream
-
-        return await self._client().post(  # type: ignore[return-value]
-            path, cast_to=httpx2.Response, content=body, stream=True, stream_cls=AsyncStream[Any]
-        )
-
-    def _client(self) -> AsyncOpenAI:
+    def _shared(self) -> _Shared:
         if self._key is None:
             s = self._settings
             self._key = (asyncio.get_running_loop(), s.base_url, s.key, s.timeout)
-            shared = _OPEN.get(self._key) or _OPEN.setdefault(self._key, _Shared(_open(s)))
+            shared = _OPEN.get(self._key) or _OPEN.setdefault(self._key, _open(s))
             shared.users += 1
-        return _OPEN[self._key].client
+        return _OPEN[self._key]
 
     async def aclose(self) -> None:
         """Give the connections back; the last user closes them."""
@@ -109,16 +123,32 @@ class Answer:
         """Yield the body. Raises Troubled when it breaks off."""
         import httpx2
 
+        left = ANSWER_BYTES
         packed = self._response.headers.get("content-encoding", "identity") != "identity"
         source = self._response.aiter_bytes() if packed else self._response.aiter_raw()
         trouble: Trouble
         try:
             async for chunk in source:
                 yield chunk
-            return
+                left -= len(chunk)
+                if left < 0:
+                    break
+            else:
+                return
+            trouble = Trouble("fail", "protocol", text=f"more than {ANSWER_BYTES} bytes came")
         except (httpx2.HTTPError, httpx2.StreamError) as error:
             trouble = unreachable(error, self._settings)
         raise Troubled(trouble)
+
+    async def start(self, limit: int) -> bytes:
+        """Return the first bytes of the body, at least so many if there are. Raises Troubled."""
+        found = b""
+        async with aclosing(self.chunks()) as chunks:
+            async for chunk in chunks:
+                found += chunk
+                if len(found) >= limit:
+                    break
+        return found
 
     async def aclose(self) -> None:
         """Let go of the connection."""
@@ -130,18 +160,43 @@ class Answer:
             return  # it was broken already; what matters was said
 
 
-def _open(settings: Settings) -> AsyncOpenAI:
+def _load_package() -> None:
+    """Import the package without looking for garbage in it meanwhile: it makes 400,000 objects.
+
+    They stay for as long as the process lives, so later searches need not walk them either.
+    """
+    if "openai" in sys.modules:
+        return
+    searching = gc.isenabled()
+    gc.disable()
+    try:
+        import openai  # noqa: F401 - 0.4 s, so only where a model is asked
+
+        gc.freeze()
+    finally:
+        if searching:
+            gc.enable()
+
+
+def _open(settings: Settings) -> _Shared:
+    _load_package()
     import httpx2
     from openai import AsyncOpenAI, DefaultAioHttpClient
 
     timeout = httpx2.Timeout(settings.timeout, connect=CONNECT_TIMEOUT)
-    return AsyncOpenAI(
-        api_key=settings.key,
-        base_url=settings.base_url,
-        timeout=timeout,
-        max_retries=0,  # it would ask again where a quota is used up, and never within a stream
-        http_client=DefaultAioHttpClient(timeout=timeout),
+    # To follow a redirect would hand the key and the history to another place. Where there is no
+    # TLS, loading what it trusts would only cost time.
+    http = DefaultAioHttpClient(
+        timeout=timeout, follow_redirects=False, verify=settings.base_url.startswith("https:")
     )
+    client = AsyncOpenAI(
+        api_key=settings.key, base_url=settings.base_url, timeout=timeout, http_client=http
+    )
+    said = {**client.default_headers, **client.auth_headers}
+    headers = httpx2.Headers(
+        {name: value for name, value in said.items() if isinstance(value, str)}
+    )
+    return _Shared(client, http, headers, {"timeout": timeout.as_dict()})
 
 
 def unreachable(error: BaseException, settings: Settings) -> Trouble:

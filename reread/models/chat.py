@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -29,12 +30,14 @@ from reread.models._stream import BrokenEvent, Events
 from reread.models._transport import AFTER_DONE, Answer, Service, Troubled
 from reread.values import Code
 
-Progress = Callable[[str, str], None]
-"""Told (`text`|`reasoning`|`again`|`adjusted`, piece) while an answer arrives."""
+Tell = Callable[[str, Mapping[str, Any]], None]
+"""Told what goes on: `model.progress`, `model.again`, `model.adjusted`, each with its data."""
 
 ADJUSTMENTS = 8
 """Changes of the request that one turn may need; each is made once for a host and model."""
 BACKOFF = 0.5
+PROGRESS_EVERY = 1.0
+"""Seconds between two words about a stream that goes on."""
 TOKENS_PER_BYTE = 0.3
 """Of a request, until the service has told what it counts; rather too many than too few."""
 NEAR_WINDOW = 0.85
@@ -50,12 +53,12 @@ class ChatModel:
         *,
         dialect: Dialect | None = None,
         prices: Mapping[str, _prices.Price] | None = None,
-        progress: Progress | None = None,
+        tell: Tell | None = None,
         backoff: float = BACKOFF,
     ) -> None:
         self.settings = settings
         self._dialect = dialect or Chat()
-        self._progress = progress or _quiet
+        self._tell = tell or _quiet
         self._backoff = backoff
         self._service = Service(settings)
         self._encoder = self._dialect.encoder()
@@ -177,6 +180,7 @@ class ChatModel:
     async def _listen(self, answer: Answer) -> tuple[Heard, int]:
         """Read a stream to its end. Returns what was heard and the bytes of it."""
         events, ear, size = Events(), self._dialect.ear(), 0
+        progress = _Progress(self._tell)
         try:
             async with aclosing(answer.chunks()) as chunks:
                 async for chunk in chunks:
@@ -184,7 +188,7 @@ class ChatModel:
                     for event in events.feed(chunk):
                         kind, piece = ear.add(event)
                         if piece:
-                            self._progress(kind, piece)
+                            progress.add(kind, piece)
                     if events.done:
                         await _drain(chunks)
                         break
@@ -268,7 +272,7 @@ class ChatModel:
         if changed is None or changed == profile:
             return False
         self._learn(changed)
-        self._progress("adjusted", trouble.text)
+        self._tell("model.adjusted", {"cause": trouble.text})
         return True
 
     def _learn(self, profile: Profile) -> None:
@@ -277,7 +281,7 @@ class ChatModel:
     async def _wait(self, trouble: Trouble, tries: int) -> None:
         backoff = self._backoff * 2 ** (tries - 1) * random.uniform(0.75, 1.25)
         wait = backoff if trouble.wait is None else trouble.wait
-        self._progress("again", trouble.text)
+        self._tell("model.again", {"cause": trouble.text, "try": tries, "seconds": round(wait, 1)})
         await asyncio.sleep(min(wait, LONGEST_WAIT))
 
     def _failure(self, trouble: Trouble) -> Failure:
@@ -303,8 +307,25 @@ _REMEDIES = {
 }
 
 
-def _quiet(kind: str, piece: str) -> None:
+def _quiet(kind: str, data: Mapping[str, Any]) -> None:
     """Tell nobody."""
+
+
+class _Progress:
+    """Tells of a stream now and then: each piece by itself would cost more than it says."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._pieces: list[str] = []
+        self._next = time.monotonic() + PROGRESS_EVERY
+
+    def add(self, kind: str, piece: str) -> None:
+        self._pieces.append(piece)
+        if (now := time.monotonic()) < self._next:
+            return
+        self._next = now + PROGRESS_EVERY
+        text = "".join(self._pieces[-40:])[-80:]
+        self._tell("model.progress", {"kind": kind, "tokens": len(self._pieces), "text": text})
 
 
 def _count(usage: Mapping[str, Any], *names: str) -> int | None:

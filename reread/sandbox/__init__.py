@@ -10,9 +10,10 @@ Proves: nothing about what the code did inside of its writable folders.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from agent_runtime import Failure
-from reread.sandbox import _probe, bwrap, landlock, none, seatbelt
+from reread.sandbox import _probe, bwrap, landlock, namespaces, none, seatbelt
 from reread.sandbox._client import Child, Ended, spawn
 from reread.sandbox._fence import Fence, Launch, Mechanism, View
 from reread.sandbox._system import interpreter
@@ -33,18 +34,20 @@ __all__ = [
     "spawn",
 ]
 
-MECHANISMS: tuple[Mechanism, ...] = (bwrap, landlock, seatbelt, none)
+MECHANISMS: tuple[Mechanism, ...] = (namespaces, bwrap, landlock, seatbelt, none)
 """In the order in which they are tried."""
 
 fault = _probe.fault
 
 
-def available() -> Mechanism:
+def available(mechanisms: Sequence[Mechanism] = MECHANISMS) -> Mechanism:
     """Return the best mechanism that holds on this machine; `none` where none does."""
-    return next(mechanism for mechanism in MECHANISMS if not fault(mechanism))
+    return next((mechanism for mechanism in mechanisms if not fault(mechanism)), none)
 
 
-def choose(permissions: Permissions, shipped: bool = False) -> Mechanism:
+def choose(
+    permissions: Permissions, shipped: bool = False, mechanisms: Sequence[Mechanism] = MECHANISMS
+) -> Mechanism:
     """Return the mechanism to use.
 
     shipped: the code is the program's own, so it runs with what fence there is.
@@ -54,11 +57,11 @@ def choose(permissions: Permissions, shipped: bool = False) -> Mechanism:
             and the human did not allow that; usage_invalid for an unknown level.
     """
     needed = _needed(permissions)
-    found = none if permissions.unsandboxed else available()
+    found = none if permissions.unsandboxed else available(mechanisms)
     if needed is not None and found.RANK < needed.RANK:
-        raise _unavailable(f"The sandbox '{needed.NAME}' is required")
+        raise _unavailable(f"The sandbox '{needed.NAME}' is required", mechanisms)
     if found.RANK == 0 and needed is None and not (permissions.unsandboxed or shipped):
-        raise _unavailable("No sandbox works on this machine")
+        raise _unavailable("No sandbox works on this machine", mechanisms)
     return found
 
 
@@ -75,8 +78,8 @@ def _needed(permissions: Permissions) -> Mechanism | None:
     )
 
 
-def _unavailable(what: str) -> Failure:
-    faults = {mechanism.NAME: fault(mechanism) for mechanism in MECHANISMS}
+def _unavailable(what: str, mechanisms: Sequence[Mechanism]) -> Failure:
+    faults = {mechanism.NAME: fault(mechanism) for mechanism in mechanisms}
     reasons = "; ".join(reason for reason in faults.values() if reason)
     return Failure(
         Code.sandbox_unavailable,

@@ -1,13 +1,14 @@
 """The system call filter, as classic BPF for x86-64 and aarch64.
 
 Holds: new namespaces and mounts, ptrace and its kin, keyrings, bpf, io_uring, userfaultfd, kernel
-modules, clocks, device nodes, set-id bits, sockets of families that a script has no use for, and
-every call newer than the list (answered as if the kernel did not have it).
+modules, clocks, device nodes, FIFOs, symbolic links, set-id bits, sockets of families that a script
+has no use for, and every call newer than the list (answered as if the kernel did not have it).
 Does not hold: anything about paths, since a filter sees numbers and not what they point to.
 """
 
 from __future__ import annotations
 
+import functools
 import platform
 import struct
 import sys
@@ -46,6 +47,7 @@ CALLS: dict[str, tuple[int | None, int | None]] = {
     "msgrcv": (70, 188),
     "msgctl": (71, 187),
     "creat": (85, None),
+    "symlink": (88, None),
     "chmod": (90, None),
     "fchmod": (91, 52),
     "chown": (92, None),
@@ -104,6 +106,7 @@ CALLS: dict[str, tuple[int | None, int | None]] = {
     "mknodat": (259, 33),
     "fchownat": (260, 54),
     "futimesat": (261, None),
+    "symlinkat": (266, 36),
     "fchmodat": (268, 53),
     "unshare": (272, 97),
     "vmsplice": (278, 75),
@@ -157,7 +160,8 @@ FORBIDDEN = (
     *("kexec_load", "kexec_file_load", "reboot", "acct", "syslog", "lookup_dcookie"),
     *("settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "sethostname"),
     *("setdomainname", "iopl", "ioperm", "modify_ldt", "uselib", "personality", "nfsservctl"),
-    *("mknod", "mknodat", "vmsplice", "memfd_secret", "migrate_pages", "move_pages"),
+    *("mknod", "mknodat", "symlink", "symlinkat", "vmsplice", "memfd_secret"),
+    *("migrate_pages", "move_pages"),
 )
 
 # Without a PID and IPC namespace of its own, a script could reach the user's other processes.
@@ -192,7 +196,8 @@ def supported() -> bool:
     return sys.platform == "linux" and platform.machine() in ARCHITECTURES
 
 
-def build(families: Iterable[int], *, shared_world: bool, machine: str = "") -> bytes:
+@functools.cache
+def build(families: tuple[int, ...], *, shared_world: bool, machine: str = "") -> bytes:
     """Return the filter as an array of struct sock_filter.
 
     families: address families that socket() may open; socketpair() is always free.

@@ -11,21 +11,22 @@ processes, bytes written) are watched here, every `TICK` seconds.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import resource
 import select
 import signal
 import socket
-import struct
 import sys
 import time
 from typing import Any
 
-from reread.sandbox import _landlock, _tree
+from reread.sandbox import _child, _landlock, _tree
 
 TICK = 0.05
 DISK_TICK = 0.25
+PIPE_BYTES = 1 << 20
 CHUNK = 1 << 18
 KILL_SECONDS = 5.0
 DRAIN_SECONDS = 1.0
@@ -33,32 +34,33 @@ NEWS_SECONDS = 0.1
 NEWS_BYTES = 2048
 
 
-def main(descriptors: list[int]) -> None:
-    """Serve one request: [channel, stdin, stdout, stderr]."""
+def main(requests: socket.socket, taken: int, kind: str) -> None:
+    """Have a child wait for one request, say that it was taken, and watch what it becomes."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    for descriptor in descriptors:
-        os.set_inheritable(descriptor, False)  # what comes through a socket would reach the child
+    _landlock.become_subreaper()
+    pipes = [os.pipe(), os.pipe()]
+    child, below = _child.fork(requests, (pipes[0][1], pipes[1][1]), kind)
+    requests.close()
+    for _, writer in pipes:
+        os.close(writer)
+    data, descriptors, _, _ = socket.recv_fds(below, _child.SIZE.size, 4)
+    if not data:
+        return
+    os.write(taken, b"t")
+    os.close(taken)
+    request = json.loads(_child.exactly(below, *_child.SIZE.unpack(data)))
     channel = socket.socket(fileno=descriptors[0])
-    size = struct.unpack("=I", _exactly(channel, 4))[0]
-    request = json.loads(_exactly(channel, size))
+    readers = [reader for reader, _ in pipes]
+    supervisor = Supervisor(channel, request, child, readers, descriptors[1:3])
     told: dict[str, Any]
     try:
-        told = Supervisor(channel, request, descriptors[1:]).run()
+        told = supervisor.run(below, descriptors[3:])
     except OSError as error:
-        told = {"start_error": error.errno, "start_problem": str(error), "survivors": 0}
+        _tree.end(child, KILL_SECONDS)
+        told = {"start_problem": f"its supervisor failed: {error}"}
     with contextlib.suppress(OSError):  # nobody listens any more
         _tell(channel, "ended", told)
-
-
-def _exactly(channel: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        part = channel.recv(size - len(data))
-        if not part:
-            os._exit(0)
-        data += part
-    return data
 
 
 def _tell(channel: socket.socket, event: str, value: Any) -> None:
@@ -69,63 +71,54 @@ class Supervisor:
     """What is known of the one child while it lives."""
 
     def __init__(
-        self, channel: socket.socket, request: dict[str, Any], descriptors: list[int]
+        self,
+        channel: socket.socket,
+        request: dict[str, Any],
+        child: int,
+        readers: list[int],
+        logs: list[int],
     ) -> None:
+        self.started = time.monotonic()
         self.channel = channel
         self.request = request
+        self.child = child
         self.limits: dict[str, Any] = request["limits"]
-        self.stdin, self.stdout, self.stderr = descriptors
         self.logs: dict[int, int] = {}
         self.sizes = {1: 0, 2: 0}
         self.numbers: dict[int, int] = {}
+        self.buffer = bytearray(CHUNK)
         self.verdict = ""
         self.peak = 0
         self.cpu = 0.0
         self.wrote = 0
         self.largest = 0
-        self.news = b""
+        self.news_from = {1: 0, 2: 0}
         self.news_at = 0.0
         self.disk_at = 0.0
+        for number, reader, log in zip((1, 2), readers, logs, strict=True):
+            if request["capture"]:
+                self.logs[reader], self.numbers[reader] = log, number
+            else:
+                os.close(reader)
+                os.close(log)
 
-    def run(self) -> dict[str, Any]:
-        """Start the child, stay until its whole tree is gone, and return what happened."""
-        _landlock.become_subreaper()
-        status_reader, status_writer = os.pipe() if self.request["status_fd"] else (-1, -1)
-        error_reader, error_writer = os.pipe()
-        outputs = self._outputs()
-        self.started = time.monotonic()
-        self.child = os.fork()
-        if self.child == 0:
-            _become_child(self.request, self.stdin, outputs, status_writer, error_writer)
-        for descriptor in {error_writer, status_writer, self.stdin, *outputs} - {-1}:
-            os.close(descriptor)
-        problem = os.read(error_reader, 4096).decode()
+    def run(self, below: socket.socket, status: list[int]) -> dict[str, Any]:
+        """Stay until the whole tree is gone, and return what happened."""
+        for reader in self.logs:
+            os.set_blocking(reader, False)
+            with contextlib.suppress(OSError, AttributeError):  # a user may have used up theirs
+                fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        problem = b""
+        while part := below.recv(4096):  # it ends when exec closes the other side
+            problem += part
         if problem:
             _tree.end(self.child, KILL_SECONDS)
-            return {"start_error": 1, "start_problem": problem, "survivors": 0}
-        _tell(self.channel, "started", self.child)
-        status = self._watch()
+            return {"start_problem": problem.decode("utf-8", "replace")}
+        exit_status = self._watch()
         seconds = time.monotonic() - self.started
         survivors = _tree.end(self.child, KILL_SECONDS)
         self._drain()
-        return self._account(status, seconds, survivors, status_reader)
-
-    def _outputs(self) -> tuple[int, int]:
-        """Return what the child gets as 1 and 2; with capture, pipes that are pumped to logs."""
-        if not self.request["capture"]:
-            return self.stdout, self.stderr
-        writers = []
-        for number, log in ((1, self.stdout), (2, self.stderr)):
-            reader, writer = os.pipe()
-            os.set_blocking(reader, False)
-            with contextlib.suppress(OSError, AttributeError):
-                import fcntl
-
-                fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 1 << 20)
-            self.logs[reader] = log
-            self.numbers[reader] = number
-            writers.append(writer)
-        return writers[0], writers[1]
+        return self._account(exit_status, seconds, survivors, status)
 
     def _watch(self) -> int | None:
         """Return the wait status of the first process, None if it had to be killed."""
@@ -159,31 +152,38 @@ class Supervisor:
                 return None
 
     def _pump(self, reader: int) -> bool:
-        """Move what is there from a pipe to its log; False at its end."""
+        """Move what is there from a pipe to its log; False at its end.
+
+        One buffer for all of it: a flood costs no memory of ours. (splice was slower: it takes a
+        new page of the cache for each page of the pipe.)
+        """
         try:
-            data = os.read(reader, CHUNK)
+            size = os.readv(reader, [self.buffer])
         except BlockingIOError:
             return True
-        if not data:
-            return False
+        number = self.numbers[reader]
         room = self.limits["output"] - sum(self.sizes.values())
-        kept = data[: max(0, room)]
-        self.sizes[self.numbers[reader]] += len(kept)
-        while kept:
-            kept = kept[os.write(self.logs[reader], kept) :]
-        if len(data) > room:
+        left = memoryview(self.buffer)[: min(size, max(0, room))]
+        self.sizes[number] += len(left)
+        while left:
+            left = left[os.write(self.logs[reader], left) :]
+        if size > room:
             self.verdict = self.verdict or "output"
-        self._report(data)
-        return True
+        return size > 0
 
-    def _report(self, data: bytes) -> None:
+    def _report(self, now: float) -> None:
         """Tell the newest output, at most every NEWS_SECONDS."""
-        self.news = (self.news + data)[-NEWS_BYTES:]
-        now = time.monotonic()
-        if now - self.news_at >= NEWS_SECONDS and select.select([], [self.channel], [], 0)[1]:
-            self.news_at = now  # a program that does not listen must not stop its supervisor
-            _tell(self.channel, "output", self.news.decode("utf-8", "replace"))
-            self.news = b""
+        if now - self.news_at < NEWS_SECONDS:
+            return
+        self.news_at = now
+        for reader, log in self.logs.items():
+            number = self.numbers[reader]
+            at = max(self.news_from[number], self.sizes[number] - NEWS_BYTES)
+            # A program that does not listen must not stop its supervisor.
+            if at < self.sizes[number] and select.select([], [self.channel], [], 0)[1]:
+                news = os.pread(log, self.sizes[number] - at, at)
+                self.news_from[number] = self.sizes[number]
+                _tell(self.channel, "output", news.decode("utf-8", "replace"))
 
     def _tick(self) -> None:
         """Look at what the tree uses and name the first limit that it passed."""
@@ -191,6 +191,7 @@ class Supervisor:
         if now - self.started > self.limits["timeout"]:
             self.verdict = "timeout"
             return
+        self._report(now)
         pids = _tree.descendants(os.getpid())
         used = _tree.use(pids)
         gone = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -203,7 +204,7 @@ class Supervisor:
             self.verdict = "cpu"
         elif self.limits["folders"] and now - self.disk_at > DISK_TICK:
             self.disk_at = now
-            self._weigh(pids, used.wrote)
+            self._weigh(pids)
 
     def _too_much_memory(self, pids: list[int], memory: int) -> bool:
         if memory > self.limits["memory"]:  # forked children share pages: look again, closely
@@ -212,10 +213,10 @@ class Supervisor:
         self.peak = max(self.peak, memory)
         return bool(memory > self.limits["memory"])
 
-    def _weigh(self, pids: list[int], wrote: int) -> None:
-        self.wrote, self.largest = _tree.folder_bytes(self.limits["folders"], DISK_TICK)
-        if wrote > self.limits["written"]:
-            self.wrote += _tree.unlinked_bytes(pids)
+    def _weigh(self, pids: list[int]) -> None:
+        """Add up what lies in the folders, and what is open and has no name."""
+        named, self.largest = _tree.folder_bytes(self.limits["folders"], DISK_TICK)
+        self.wrote = named + _tree.unlinked_bytes(pids)
         if self.wrote > self.limits["written"]:
             self.verdict = "written"
 
@@ -228,7 +229,7 @@ class Supervisor:
                     break
 
     def _account(
-        self, status: int | None, seconds: float, survivors: int, status_reader: int
+        self, status: int | None, seconds: float, survivors: int, reports: list[int]
     ) -> dict[str, Any]:
         gone = resource.getrusage(resource.RUSAGE_CHILDREN)
         unit = 1 if sys.platform == "darwin" else 1024
@@ -245,74 +246,18 @@ class Supervisor:
             "largest": max(largest, self.largest),
             "sizes": [self.sizes[1], self.sizes[2]],
             "survivors": survivors,
-            "inner": _inner_exit(status_reader),
+            "inner": _inner_exit(reports),
         }
 
 
-def _inner_exit(reader: int) -> int | None:
+def _inner_exit(reports: list[int]) -> int | None:
     """Return the exit code in bubblewrap's reports, None if the command never ran."""
-    if reader < 0:
-        return None
     text = b""
-    while part := os.read(reader, 65536):
-        text += part
+    for reader in reports:
+        while part := os.read(reader, 65536):
+            text += part
     for line in text.splitlines():
         report = json.loads(line)
         if "exit-code" in report:
             return int(report["exit-code"])
     return None
-
-
-def _become_child(
-    request: dict[str, Any], stdin: int, outputs: tuple[int, int], status: int, errors: int
-) -> None:
-    """Put on the fence and exec; tell on `errors` why not."""
-    try:
-        os.setsid()
-        _landlock.die_with_parent(signal.SIGKILL)
-        for number, descriptor in enumerate((stdin, *outputs)):
-            os.dup2(descriptor, number)
-        _hand_over(request, status)
-        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_DFL)
-        os.chdir(request["cwd"])
-        _set_limits(request["limits"])
-        if request["landlock"]:
-            _landlock.restrict(request["landlock"])
-        if request["seccomp"]:
-            _landlock.filter_calls(bytes.fromhex(request["seccomp"]))
-        os.execve(request["argv"][0], request["argv"], request["env"])
-    except (OSError, ValueError) as error:
-        os.write(errors, f"{request['argv'][0]}: {error}".encode())
-    os._exit(127)
-
-
-def _hand_over(request: dict[str, Any], status: int) -> None:
-    """Put the descriptors that the command line names where it names them."""
-    for number, content in request["files"].items():
-        reader, writer = os.pipe()
-        os.write(writer, bytes.fromhex(content))
-        os.close(writer)
-        os.dup2(reader, int(number))
-    if status >= 0:
-        os.dup2(status, request["status_fd"])
-
-
-def _set_limits(limits: dict[str, Any]) -> None:
-    """Set what the kernel holds for each process by itself."""
-    cpu = max(1, int(limits["cpu"]))
-    wanted = [
-        ("RLIMIT_CORE", 0, 0),
-        ("RLIMIT_NOFILE", limits["open_files"], limits["open_files"]),
-        ("RLIMIT_FSIZE", limits["file_size"], limits["file_size"]),
-        ("RLIMIT_CPU", cpu + 1, cpu + 6),
-        ("RLIMIT_DATA", 2 * limits["memory"], 2 * limits["memory"]),
-    ]
-    for name, soft, hard in wanted:
-        kind = getattr(resource, name, None)
-        if kind is None:
-            continue
-        most = resource.getrlimit(kind)[1]
-        if most != resource.RLIM_INFINITY:
-            soft, hard = min(soft, most), min(hard, most)
-        resource.setrlimit(kind, (soft, hard))

@@ -7,14 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LIBRARIES = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-SETTINGS = (
-    *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime"),
-    *("/etc/timezone", "/etc/alternatives", "/etc/fonts", "/etc/mime.types", "/etc/ssl"),
-    *("/etc/ca-certificates", "/etc/pki", "/etc/libreoffice", "/var/cache/fontconfig"),
-)
+SETTINGS = ("/etc/alternatives", "/etc/fonts")
 NAME_SERVICE = (
     *("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.conf"),
-    *("/etc/host.conf", "/etc/services", "/etc/protocols"),
+    *("/etc/host.conf", "/etc/services", "/etc/ssl", "/etc/ca-certificates", "/etc/pki"),
 )
 
 

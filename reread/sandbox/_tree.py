@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+MOMENT = 0.005  # seconds
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
@@ -23,7 +24,6 @@ class Use(NamedTuple):
     processes: int
     memory: int
     cpu: float
-    wrote: int
 
 
 def descendants(root: int) -> list[int]:
@@ -55,7 +55,7 @@ def _text(path: str) -> str:
 
 def use(pids: Sequence[int]) -> Use:
     """Add up what these processes use. Memory counts shared pages once for each process."""
-    processes = memory = ticks = wrote = 0
+    processes = memory = ticks = 0
     for pid in pids:
         try:
             fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
@@ -66,16 +66,7 @@ def use(pids: Sequence[int]) -> Use:
         processes += 1
         ticks += sum(int(fields[i]) for i in (11, 12, 13, 14))
         memory += int(fields[21]) * PAGE
-        wrote += _written_by(pid)
-    return Use(processes, memory, ticks / TICKS, wrote)
-
-
-def _written_by(pid: int) -> int:
-    try:
-        lines = _text(f"/proc/{pid}/io").splitlines()
-    except OSError:
-        return 0
-    return next((int(line[13:]) for line in lines if line.startswith("write_bytes: ")), 0)
+    return Use(processes, memory, ticks / TICKS)
 
 
 def proportional_memory(pids: Sequence[int]) -> int | None:
@@ -152,6 +143,7 @@ def end(group: int, seconds: float) -> int:
     """
     until = time.monotonic() + seconds
     me = os.getpid()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     while True:
         # the group may be gone, or hold nobody but zombies
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -164,7 +156,15 @@ def end(group: int, seconds: float) -> int:
                 continue
         if reap() or time.monotonic() > until:
             return len(descendants(me))
-        time.sleep(0.0005)
+        _await_an_end()
+
+
+def _await_an_end() -> None:
+    """Sleep until a child ended, or for a moment: not each one tells us."""
+    if hasattr(signal, "sigtimedwait"):
+        signal.sigtimedwait({signal.SIGCHLD}, MOMENT)
+    else:
+        time.sleep(MOMENT)
 
 
 def reap() -> bool:

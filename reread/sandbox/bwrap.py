@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from reread.sandbox import _landlock, _seccomp, _system
+from reread.sandbox import _landlock, _mounts, _seccomp, _system
 from reread.sandbox._fence import Fence, Launch
 from reread.values import Isolation
 
@@ -25,12 +25,23 @@ NAME = "bwrap"
 RANK = 2
 MOUNTS = True
 SECCOMP_FD, STATUS_FD, PASSWD_FD, GROUP_FD = 100, 101, 102, 103
+FIRST_COPY_FD = 104
+COPIES = ("/etc/localtime", "/etc/ld.so.cache")
+DEVICES = ("null", "zero", "urandom")
+DEVICE_LINKS = {
+    "random": "urandom",
+    "fd": "/proc/self/fd",
+    "stdin": "/proc/self/fd/0",
+    "stdout": "/proc/self/fd/1",
+    "stderr": "/proc/self/fd/2",
+}
 NAMESPACES = (
     *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
     *("--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
 )
 
 
+@functools.cache
 def program() -> str | None:
     """Return the path of bubblewrap; the system's own first, since profiles name that one."""
     return shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin") or shutil.which("bwrap")
@@ -67,25 +78,25 @@ def launch(fence: Fence, argv: Sequence[str]) -> Launch:
     if not fence.network:
         command.append("--unshare-net")
     command += _root(fence)
-    for folder in ("/", "/dev"):  # what is left of them is memory that no limit would count
-        command += ["--remount-ro", folder]
+    command += ["--remount-ro", "/"]  # what is left of it is memory that no limit would count
     command += ["--clearenv", *_environment(fence), "--chdir", str(fence.cwd)]
     command += ["--seccomp", str(SECCOMP_FD), "--json-status-fd", str(STATUS_FD), "--", *argv]
     families = (_seccomp.AF_UNIX, _seccomp.AF_INET, _seccomp.AF_INET6)
     return Launch(
         command,
         {"PATH": "/usr/bin:/bin"},  # it is process 1 in there, and /proc shows this to the script
-        landlock=_scope(),
+        landlock=scope(),
         files={
             SECCOMP_FD: _seccomp.build(families, shared_world=False).hex(),
             PASSWD_FD: _account(f"x:{os.getuid()}:{os.getgid()}::{_home(fence)}:/bin/sh"),
             GROUP_FD: _account(f"x:{os.getgid()}:"),
         },
+        opened=_copies(),
         status_fd=STATUS_FD,
     )
 
 
-def _scope() -> dict[str, object] | None:
+def scope() -> dict[str, object] | None:
     """Return rules that keep signals and abstract sockets inside; files are the mounts' business.
 
     A ruleset that handles files would forbid bubblewrap its mounts.
@@ -99,6 +110,13 @@ def _account(fields: str) -> str:
     return f"script:{fields}\n".encode().hex()
 
 
+@functools.cache
+def _copies() -> dict[int, str]:
+    """Return descriptor → small file of the system that is copied: cheaper than a mount."""
+    there = (path for path in COPIES if Path(path).is_file())
+    return dict(enumerate(there, FIRST_COPY_FD))
+
+
 def _home(fence: Fence) -> Path:
     return fence.tmp or fence.cwd
 
@@ -109,30 +127,45 @@ def _environment(fence: Fence) -> Iterator[str]:
 
 
 def _root(fence: Fence) -> list[str]:
-    """Return the mounts in their order: the system first, then what lies inside of it."""
-    mounts: list[str] = []
+    """Return the mounts: the system, then all that is named, outer folders before inner ones.
+
+    Each mount costs about 0.1 ms, so small files are copied, and what can be a link is one.
+    """
+    return [*_system_mounts(fence.network), *_shared(fence), *_named(fence)]
+
+
+@functools.cache
+def _system_mounts(network: bool) -> tuple[str, ...]:
+    words = ["--file", str(PASSWD_FD), "/etc/passwd", "--file", str(GROUP_FD), "/etc/group"]
+    for number, path in _copies().items():
+        words += ["--file", str(number), path]
+    words += ["--proc", "/proc"]
     for library in map(Path, _system.LIBRARIES):
         if library.is_symlink():
-            mounts += ["--symlink", str(library.readlink()), str(library)]
+            words += ["--symlink", str(library.readlink()), str(library)]
         elif library.exists():
-            mounts += ["--ro-bind", str(library), str(library)]
-    settings = _system.SETTINGS + (_system.NAME_SERVICE if fence.network else ())
+            words += ["--ro-bind", str(library), str(library)]
+    settings = _system.SETTINGS + (_system.NAME_SERVICE if network else ())
     for setting in _system.existing(settings):
-        mounts += ["--ro-bind", str(setting), str(setting)]
-    mounts += ["--ro-bind-data", str(PASSWD_FD), "/etc/passwd"]
-    mounts += ["--ro-bind-data", str(GROUP_FD), "/etc/group"]
-    mounts += ["--proc", "/proc", "--dev", "/dev"]
-    if fence.tmp:  # all of it in one folder, so that one look weighs it
-        for shared, name in (("/dev/shm", "shm"), ("/tmp", "tmp"), ("/var/tmp", "tmp")):
-            (fence.tmp / name).mkdir(mode=0o700, exist_ok=True)
-            mounts += ["--bind", str(fence.tmp / name), shared]
-    for folder in sorted(set(fence.readable), key=lambda folder: len(folder.parts)):
-        mounts += ["--ro-bind", str(folder), str(folder)]
-    for folder in fence.changeable:
-        mounts += ["--bind", str(folder), str(folder)]
-    for view in fence.views:
-        mounts += ["--ro-bind", str(view.source), str(view.target)]
-    return mounts
+        words += ["--ro-bind", str(setting), str(setting)]
+    for name in DEVICES:
+        words += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+    for name, target in DEVICE_LINKS.items():
+        words += ["--symlink", target, f"/dev/{name}"]
+    return tuple(words)
+
+
+def _shared(fence: Fence) -> list[str]:
+    """Return what stands for the folders that programs share: one folder, so one look weighs it."""
+    if not fence.tmp:
+        return []
+    links = ("--symlink", "/tmp", "/var/tmp", "--symlink", "/tmp", "/dev/shm")
+    return ["--bind", str(fence.tmp), "/tmp", *links]
+
+
+def _named(fence: Fence) -> list[str]:
+    kinds = {"ro": "--ro-bind", "rw": "--bind"}
+    return [word for how, *paths in _mounts.named(fence) for word in (kinds[how], *paths)]
 
 
 def isolation(fence: Fence) -> Isolation:

@@ -268,7 +268,7 @@ async def _run(argv: Sequence[str], folder: Path, phase: str) -> str:
     name = secrets.token_hex(8)
     output, errors = folder / f"{name}.out", folder / f"{name}.err"
     try:
-        with output.open("xb") as out, errors.open("xb") as err:
+        with output.open("x+b") as out, errors.open("x+b") as err:
             child = spawn(none.launch(fence, argv), fence, stdout=out, stderr=err, capture=True)
             ended = await child.ended()
         if ended.exit_code != 0:

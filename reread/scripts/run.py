@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import os
 import secrets
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -143,7 +145,8 @@ def _fence(
     limits: ScriptLimits,
 ) -> Fence:
     writable = tuple(_folder(place.work / name) for name in WRITABLE)
-    views = tuple(View(source, place.work / name) for name, source in place.views.items())
+    shown = {name: source for name, source in place.views.items() if source.is_dir()}
+    views = tuple(View(source, place.work / name) for name, source in shown.items())
     base = interpreter(ready.base)
     return Fence(
         readable=(place.work, ready.folder, *base, file, *place.readable),
@@ -216,19 +219,27 @@ def _private_folder(work: Path) -> Iterator[Path]:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder of any depth: what lies deep is moved up first, so no path grows long."""
-    with contextlib.suppress(OSError):
-        while entries := list(os.scandir(folder)):
-            for entry in entries:
-                path = Path(entry.path)
-                if not entry.is_dir(follow_symlinks=False):
-                    path.unlink()
-                    continue
-                path.chmod(0o700)
-                for inner in list(os.scandir(path)):
-                    os.rename(inner.path, folder / secrets.token_hex(8))  # noqa: PTH104
-                path.rmdir()
-        folder.rmdir()
+    """Remove a folder of any depth and whatever modes are in it."""
+    try:
+        shutil.rmtree(folder)
+    except (OSError, RecursionError):
+        with contextlib.suppress(OSError):
+            _remove_level_by_level(folder)
+
+
+def _remove_level_by_level(folder: Path) -> None:
+    """Move what lies deep up before it is removed, so that no path grows long."""
+    while entries := list(os.scandir(folder)):
+        for entry in entries:
+            path = Path(entry.path)
+            if not entry.is_dir(follow_symlinks=False):
+                path.unlink()
+                continue
+            path.chmod(0o700)
+            for inner in list(os.scandir(path)):
+                os.rename(inner.path, folder / secrets.token_hex(8))  # noqa: PTH104
+            path.rmdir()
+    folder.rmdir()
 
 
 @contextlib.contextmanager
@@ -236,7 +247,8 @@ def _logs(folder: Path, name: str) -> Iterator[tuple[BinaryIO, BinaryIO]]:
     """Open the two files that keep all of what the script prints, never an older run's."""
     folder.mkdir(parents=True, exist_ok=True)
     stem = Path(name).stem or "script"
-    for number in range(1, 10_000):
+    known = sum(1 for _ in os.scandir(folder)) // 2
+    for number in itertools.count(known + 1):
         path = folder / f"{stem}-{number:03}.stdout"
         with contextlib.suppress(FileExistsError):
             with path.open("x+b") as out, path.with_suffix(".stderr").open("w+b") as err:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from agent_runtime import Failure
 from reread.files import ConfinedFolder, check_name
@@ -122,6 +122,15 @@ class Work:
         if first == "previous" and rest.partition("/")[0] in PUBLISHED:
             return Place(self.workspace.folder, rest)
         return Place(self.folder, path)
+
+    def open(self, path: str) -> BinaryIO:
+        """Open a file by the path that the model uses for it.
+
+        Raises:
+            Failure: path_not_allowed, path_not_found, not_a_regular_file.
+        """
+        place = self.locate(path)
+        return place.folder.open(place.relative)
 
     def locate_script(self, path: str) -> Place:
         """Say where a script that may run lies: below scripts/, or one that a skill brings along.

@@ -1,0 +1,1 @@
+"""Measurements: each file is a command, compares peers in one run, and prints ratios."""

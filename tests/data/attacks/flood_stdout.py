@@ -1,0 +1,10 @@
+# /// script
+# dependencies = []
+# ///
+"""Print a gigabyte."""
+
+import os
+
+block = b"x" * (1 << 20)
+for _ in range(1024):
+    os.write(1, block)

@@ -1,0 +1,1 @@
+"""Live models, over real HTTP on this machine."""
