@@ -7,7 +7,8 @@ import re
 from typing import Any
 
 import pytest
-from judging import DATA, examined, repacked, verdict, warnings
+
+from tests.formats.judging import DATA, examined, repacked, verdict, warnings
 
 docx = pytest.importorskip("docx", reason="pip install python-docx makes the documents to judge")
 pptx = pytest.importorskip("pptx", reason="pip install python-pptx makes the decks to judge")
