@@ -90,11 +90,11 @@ def _frames(picture: Any, data: bytes, format: str, contract: Mapping[str, Any])
         cause = f"Its {len(data)} bytes decode to {count} times {width} x {height} pixels."
         yield unsafe(f"{format}.bounded", "decompression_bomb", cause)
         return
-    seen: list[bool] = []
+    seen = []
     for number in range(count):
         picture.seek(number)
         picture.load()
-        seen.append(is_flat(picture))
+        seen.append(one_colour(picture))
     yield passed(f"{format}.decodes", "integrity", f"{width} x {height}, {picture.mode}")
     yield Fact("width", width)
     yield Fact("height", height)
@@ -102,8 +102,11 @@ def _frames(picture: Any, data: bytes, format: str, contract: Mapping[str, Any])
     yield from _substance((width, height), seen, format, contract)
 
 
-def is_flat(picture: Any) -> bool:
-    """Say whether all pixels are the same to the eye, over white where they are transparent."""
+def one_colour(picture: Any) -> object:
+    """Return the colour that all pixels are to the eye, None where they differ.
+
+    Transparent ones are looked at over white and over black.
+    """
     from PIL import Image
 
     if picture.mode in ("P", "PA", "LA", "La", "RGBa") or (
@@ -111,20 +114,20 @@ def is_flat(picture: Any) -> bool:
     ):
         picture = picture.convert("RGBA")
     if picture.mode == "RGBA" and picture.getextrema()[3][0] < 255:
-        white = Image.new("RGBA", picture.size, "white")
-        black = Image.new("RGBA", picture.size, "black")
-        return all(_same(Image.alpha_composite(under, picture)) for under in (white, black))
-    return _same(picture)
+        under = [Image.new("RGBA", picture.size, colour) for colour in ("white", "black")]
+        found = [_colour(Image.alpha_composite(ground, picture)) for ground in under]
+        return None if None in found else tuple(found)
+    return _colour(picture)
 
 
-def _same(picture: Any) -> bool:
+def _colour(picture: Any) -> object:
     extrema = picture.getextrema()
     bands = extrema if isinstance(extrema[0], tuple) else (extrema,)
-    return all(high - low <= SAME for low, high in bands)
+    return None if any(high - low > SAME for low, high in bands) else bands
 
 
 def _substance(
-    size: tuple[int, int], flat: list[bool], format: str, contract: Mapping[str, Any]
+    size: tuple[int, int], colours: list[object], format: str, contract: Mapping[str, Any]
 ) -> Iterator[Item]:
     name = f"{format}.has_content"
     width, height = size
@@ -133,11 +136,11 @@ def _substance(
     elif size == (1, 1):
         yield hollow(name, "one_pixel", "It is one pixel.")
     elif width * height <= TINY:
-        yield hollow(name, "one_pixel", f"It has {width} x {height} pixels.")
-    elif all(flat):
+        yield hollow(name, "tiny", f"It has {width} x {height} pixels.")
+    elif None not in colours and len(set(colours)) == 1:
         yield hollow(name, "flat", f"All of its {width} x {height} pixels are one colour.")
-    elif len(flat) > 1 and sum(flat) * 2 > len(flat):
-        cause = f"{sum(flat)} of its {len(flat)} frames are one colour."
+    elif len(colours) > 1 and colours.count(None) * 2 < len(colours):
+        cause = f"{len(colours) - colours.count(None)} of its {len(colours)} frames are one colour."
         yield warned(name, "substance", "flat_frames", cause)
     else:
         yield passed(name, "substance")

@@ -27,6 +27,7 @@ GROWTH = 12
 HEADER_WITHIN = 1024
 OBJECT = re.compile(rb"\b\d+\s+\d+\s+obj\b")
 LAST_OBJECT = re.compile(rb"\b\d+\s+\d+\s+obj\b|\bendobj\b|\bendstream\b")
+NO_PAGES = re.compile(rb"/Type\s*/Pages\b[^>]{0,200}?/(?:Count\s+0\b|Kids\s*\[\s*\])")
 PIXELS = 400
 """Length of the longer side of a page when it is drawn."""
 DRAW_SECONDS = 4.0
@@ -107,6 +108,8 @@ def _told(error: Any, data: bytes) -> Item:
         return failed("pdf.opens", "integrity", Code.artifact_unreadable, "encrypted", cause)
     if _is_cut(data):
         return invalid("pdf.opens", "truncated", "It was cut off: its end is not there.")
+    if NO_PAGES.search(data):
+        return invalid("pdf.opens", "no_pages", "It has no pages.")
     return invalid("pdf.opens", "damaged", f"It does not open: {error}")
 
 
