@@ -4,10 +4,12 @@ Modules in import order. Each may import only what stands below it; tests/test_h
 this list and fails on an upward import, a cycle, or a module that is not listed.
 
     commands     one file per command of the program
+    mcp          the gate and the runner as an MCP server
     api          the Python API
     view         what a person sees while a run goes on
     job          what a run is composed of; what commands, batch and mcp start
     replay       a recorded run again: audit, replay, resume, export
+    mcp_tools    MCP servers as tools of our own model
     run          execute(): the story of one run
     fixtures     fixed conversations, and the host's own steps between their turns
     brief        what the model is told
@@ -31,6 +33,7 @@ this list and fails on an upward import, a cycle, or a module that is not listed
     formats      one file per artifact format: the checks that prove it
     documents    YAML and JSON files that people write, read strictly
     files        every read and write inside a folder that others can change
+    extras       optional packages
     values       the words that all of these share
     plugins      finds the modules of a folder
 """

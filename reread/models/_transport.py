@@ -10,6 +10,8 @@ What the package raises may hold the key in what it chains, so none of it leaves
 from __future__ import annotations
 
 import asyncio
+import gc
+import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -62,9 +64,9 @@ class Service:
 
     async def post(self, path: str, body: bytes) -> Answer:
         """Send a request. Raises Troubled for everything that is no 2xx answer."""
-        import httpx2
-
         shared = self._shared()
+        import httpx2  # comes with the package, which `_shared` has loaded
+
         url = self._urls.get(path) or self._urls.setdefault(
             path, httpx2.URL(self._settings.base_url + path)
         )
@@ -158,7 +160,26 @@ class Answer:
             return  # it was broken already; what matters was said
 
 
+def _load_package() -> None:
+    """Import the package without looking for garbage in it meanwhile: it makes 400,000 objects.
+
+    They stay for as long as the process lives, so later searches need not walk them either.
+    """
+    if "openai" in sys.modules:
+        return
+    searching = gc.isenabled()
+    gc.disable()
+    try:
+        import openai  # noqa: F401 - 0.4 s, so only where a model is asked
+
+        gc.freeze()
+    finally:
+        if searching:
+            gc.enable()
+
+
 def _open(settings: Settings) -> _Shared:
+    _load_package()
     import httpx2
     from openai import AsyncOpenAI, DefaultAioHttpClient
 

@@ -34,13 +34,13 @@ NEWS_SECONDS = 0.1
 NEWS_BYTES = 2048
 
 
-def main(requests: socket.socket, taken: int) -> None:
+def main(requests: socket.socket, taken: int, kind: str) -> None:
     """Have a child wait for one request, say that it was taken, and watch what it becomes."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _landlock.become_subreaper()
     pipes = [os.pipe(), os.pipe()]
-    child, below = _child.fork(requests, (pipes[0][1], pipes[1][1]))
+    child, below = _child.fork(requests, (pipes[0][1], pipes[1][1]), kind)
     requests.close()
     for _, writer in pipes:
         os.close(writer)
