@@ -46,7 +46,8 @@ _ENGLISH = re.compile(
 # Verbs whose object is not wanted; what follows a preposition is no longer their object.
 _LEFT_OUT = re.compile(
     r"(?<!not )(?<!n't )(?<!nt )(?<!never )\b(?:avoid|skip|omit|leave out|refrain from|stop|exclude"
-    r"|ignore|forget(?: about)?|avoiding|skipping|omitting|leaving out|excluding|ignoring)"
+    r"|ignore|never mind"
+    r"|forget(?: about)?|avoiding|skipping|omitting|leaving out|excluding|ignoring)"
     r"(?: (?!(?:in|on|of|for|from|to|with|and|when|while|by|at|as|if|before|after|than|that|so)\b)"
     r"[\w'-]+){0,4}\s*$"
 )
