@@ -87,8 +87,8 @@ def check_truthful(outcome: Outcome, folder: Path) -> None:
     record = json.loads((folder / "runs" / outcome.run_id / "record.json").read_text("utf-8"))
     assert record["outcome"]["status"] == outcome.status
     seen = events(folder, outcome.run_id)
-    called = [c["id"] for e in seen if e["type"] == "model.replied" for c in e["data"]["calls"]]
-    answered = [e["data"]["id"] for e in seen if e["type"] == "tool.answered"]
+    called = [c["id"] for e in seen if e["kind"] == "model.replied" for c in e["data"]["calls"]]
+    answered = [e["data"]["id"] for e in seen if e["kind"] == "tool.answered"]
     assert len(set(called)) == len(called)
     assert set(answered) <= set(called)
 
@@ -106,7 +106,7 @@ class TestARealModel:
         check_truthful(outcome, tmp_path)
         seen = events(tmp_path, outcome.run_id)
         calls = [
-            c["name"] for e in seen if e["type"] == "model.replied" for c in e["data"]["calls"]
+            c["name"] for e in seen if e["kind"] == "model.replied" for c in e["data"]["calls"]
         ]
         assert set(calls) <= {"run_python"}
 
