@@ -21,6 +21,7 @@ Kind = Literal["auth", "quota", "rate_limit", "config", "refused", "protocol", "
 
 LONGEST_WAIT = 120.0
 _SHOWN = 400
+_WHOLE = 16_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class Trouble:
         code: the service's own word.
         param: the parameter that it names.
         text: its message, without keys and without HTML, short enough to show.
+        whole: the same as long as it came, to look for what it names.
         wait: seconds that it asked to wait; `None` where it did not say.
         window: the model's context length, where the message tells it.
         begun: bytes of an answer that came before it broke; they are paid for.
@@ -47,6 +49,7 @@ class Trouble:
     window: int | None = None
     remedy: str = ""
     begun: int = 0
+    whole: str = ""
 
 
 # Kept as text: `re` compiles what is used and keeps it, and most runs meet no error.
@@ -122,9 +125,10 @@ def from_body(
     code, param, text = _words(value)
     inner = code if code.isdigit() and 400 <= int(code) < 600 else ""
     seen = int(inner) if inner and status in (0, 200) else status
-    base = Trouble("fail", "protocol", seen, hide(code, key)[:80], param, hide(text, key)[:_SHOWN])
+    safe = hide(text, key)
+    base = Trouble("fail", "protocol", seen, hide(code, key)[:80], param, safe[:_SHOWN])
     wait = retry_after(headers or {}, text)
-    return _classified(replace(base, wait=wait), f"{code} {text}")
+    return _classified(replace(base, wait=wait, whole=safe[:_WHOLE]), f"{code} {text[:_WHOLE]}")
 
 
 def _classified(base: Trouble, words: str) -> Trouble:

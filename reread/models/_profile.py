@@ -70,7 +70,7 @@ KNOWN: dict[tuple[str, str], Profile] = {}
 
 def adjusted(profile: Profile, trouble: Trouble, sent: Mapping[str, Any]) -> Profile | None:
     """Change the one thing that a refusal names. `sent` is the request's body without messages."""
-    words = f"{trouble.param} {trouble.code} {trouble.text}"
+    words = f"{trouble.param} {trouble.code} {trouble.whole or trouble.text}"
     for rule in (_history, _choice, _schema, _cap, _parameter):
         changed = rule(profile, words, sent)
         if changed is not None and changed != profile:
@@ -102,16 +102,17 @@ def _history(profile: Profile, words: str, sent: Mapping[str, Any]) -> Profile |
     ):
         return replace(profile, merge=True, fold_users=True)
     if _said(
-        r"(?:role|message)s?.{0,40}(?:system|developer)|(?:system|developer).{0,20}role", words
-    ):
-        return replace(profile, no_system=True)
-    if _said(
         r"(?:extra|additional|unknown|unexpected).{0,40}(?:inputs?|fields?|propert)", words
     ) and _said(r"messages?[.\[]", words):
         return replace(profile, unknown_fields=False)
     content = r"content.{0,80}(?:null|none|string|empty|non-empty|blank|required|missing|valid)"
     if _said(content, words) or _said(r"(?:null|none|empty).{0,40}content", words):
         return replace(profile, empty_content="" if profile.empty_content is None else " ")
+    refused = r"(?:not|un|isn't|never).{0,8}(?:supported|allowed|enabled|accepted|permitted)"
+    system = r"(?:system|developer)\W{0,3}(?:role|message|prompt|instruction)s?"
+    unknown = r"(?:unsupported|unknown|invalid|unexpected)\W.{0,24}role.{0,24}(?:system|developer)"
+    if _said(rf"{system}.{{0,24}}{refused}", words) or _said(unknown, words):
+        return replace(profile, no_system=True)
     return None
 
 

@@ -165,26 +165,23 @@ class ChatModel:
         """Send one request and read its answer. Raises Troubled."""
         answer = await self._service.post(self._dialect.path, body)
         try:
-            if "event-stream" in answer.content_type:
-                heard, size = await self._listen(answer)
-            else:
-                heard, size = await self._read(answer)
+            streamed = "event-stream" in answer.content_type
+            heard = await (self._listen(answer) if streamed else self._read(answer))
         finally:
             await answer.aclose()
         if heard.error or heard.finish.lower() in BROKEN or heard.message is None:
             error = heard.error or {"message": f"the answer ended with '{heard.finish}'"}
             trouble = from_body(error, status=answer.status, key=self.settings.key)
-            raise Troubled(replace(trouble, begun=size))
-        return Raw(heard.message, heard.finish, self._usage(heard, len(body), size), self._cap)
+            raise Troubled(replace(trouble, begun=_size(heard)))
+        return Raw(heard.message, heard.finish, self._usage(heard, len(body)), self._cap)
 
-    async def _listen(self, answer: Answer) -> tuple[Heard, int]:
-        """Read a stream to its end. Returns what was heard and the bytes of it."""
-        events, ear, size = Events(), self._dialect.ear(), 0
+    async def _listen(self, answer: Answer) -> Heard:
+        """Read a stream to its end. Raises Troubled."""
+        events, ear = Events(), self._dialect.ear()
         progress = _Progress(self._tell)
         try:
             async with aclosing(answer.chunks()) as chunks:
                 async for chunk in chunks:
-                    size += len(chunk)
                     for event in events.feed(chunk):
                         kind, piece = ear.add(event)
                         if piece:
@@ -195,29 +192,29 @@ class ChatModel:
             for event in events.end():
                 ear.add(event)
         except BrokenEvent as broken:
-            raise Troubled(_broken_off(str(broken), size)) from None
+            raise Troubled(_broken_off(str(broken), _size(ear.heard()))) from None
         except Troubled as troubled:
-            raise Troubled(replace(troubled.trouble, begun=size)) from None
+            raise Troubled(replace(troubled.trouble, begun=_size(ear.heard()))) from None
         heard = ear.heard()
         if not events.seen:
-            raise Troubled(replace(_broken_off("the stream was empty", 0), code="empty_stream"))
+            raise Troubled(replace(_broken_off("the stream was empty", 1), code="empty_stream"))
         self._empty_streams = 0
         if not (heard.finish or events.done or heard.error):
-            raise Troubled(_broken_off("the stream ended before the answer did", size))
-        return heard, size
+            raise Troubled(_broken_off("the stream ended before the answer did", _size(heard)))
+        return heard
 
-    async def _read(self, answer: Answer) -> tuple[Heard, int]:
+    async def _read(self, answer: Answer) -> Heard:
         """Read an answer that was not announced as a stream; some are one all the same."""
         async with aclosing(answer.chunks()) as chunks:
             body = b"".join([chunk async for chunk in chunks])
         try:
             if body.lstrip()[:5] == b"data:":
-                return self._unannounced(body), len(body)
+                return self._unannounced(body)
             value = json.loads(body)
         except (ValueError, RecursionError):
             value = None
         if isinstance(value, dict):
-            return self._dialect.plain(value), len(body)
+            return self._dialect.plain(value)
         if value is None and body.lstrip()[:1] in (b"{", b"[", b"d"):
             raise Troubled(_broken_off("the answer is no whole JSON", len(body)))
         if not body.strip():
@@ -231,18 +228,18 @@ class ChatModel:
             ear.add(event)
         heard = ear.heard()
         if not (heard.finish or events.done or heard.error):
-            raise Troubled(_broken_off("the stream ended before the answer did", len(body)))
+            raise Troubled(_broken_off("the stream ended before the answer did", _size(heard)))
         return heard
 
     # -- tokens
 
-    def _usage(self, heard: Heard, sent: int, received: int) -> Usage:
+    def _usage(self, heard: Heard, sent: int) -> Usage:
         """Return what the service counted, or an estimate where it did not say."""
         said = heard.usage or {}
         read = _count(said, "prompt_tokens", "input_tokens")
         written = _count(said, "completion_tokens", "output_tokens")
         if not read:
-            return self._estimated(sent, received)
+            return self._estimated(sent, _size(heard))
         self._rate = read / sent
         details = said.get("prompt_tokens_details") or said.get("input_tokens_details")
         cached = _count(details if isinstance(details, dict) else {}, "cached_tokens")
@@ -331,6 +328,11 @@ class _Progress:
 def _count(usage: Mapping[str, Any], *names: str) -> int | None:
     values = (usage.get(name) for name in names)
     return next((int(v) for v in values if isinstance(v, int | float) and v >= 0), None)
+
+
+def _size(heard: Heard) -> int:
+    """Return the bytes of what a model wrote, for an estimate of its tokens; at least 1."""
+    return len(json.dumps(heard.message, default=str)) if heard.message else 1
 
 
 def _broken_off(text: str, size: int) -> Trouble:
