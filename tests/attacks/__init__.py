@@ -34,7 +34,7 @@ from reread.values import Code, Permissions, ScriptLimits, ScriptRun
 SCRIPTS = Path(__file__).parents[1] / "data/attacks"
 SECRET = "the-secret-of-the-house-93b1"
 LIMITS = ScriptLimits(
-    timeout=15.0,
+    timeout=60.0,
     cpu=0.4,
     memory=256 << 20,
     processes=48,
