@@ -106,6 +106,12 @@ def _what(group: argparse._ArgumentGroup) -> None:
         metavar="DIR",
         help="load a verified extension package; repeatable",
     )
+    group.add_argument(
+        "--mcp",
+        type=Path,
+        metavar="CONFIG.json",
+        help="give the model the tools of these MCP servers (the usual mcpServers form)",
+    )
 
 
 def _who(group: argparse._ArgumentGroup) -> None:
@@ -201,6 +207,8 @@ def _shown(group: argparse._ArgumentGroup) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Do one task as the flags say and print how it ended."""
+    from reread import commands
+
     parser = run_parser()
     arguments = parser.parse_args(argv)
     from agent_runtime import Failure  # asyncio comes with it, which `--help` does not need
@@ -213,7 +221,7 @@ def run(argv: Sequence[str]) -> int:
     except Failure as failure:
         return _refused(arguments, failure)
     if not arguments.json:
-        print(mode, flush=True)
+        commands.say(mode)
     return _perform(arguments, job)
 
 
@@ -272,6 +280,7 @@ def compose(arguments: argparse.Namespace, fixture: Fixture | None) -> tuple[str
         trust_skills=arguments.trust_skills,
         extensions=tuple(arguments.extension),
         trusted_extensions=tuple(arguments.approve_extension),
+        mcp=arguments.mcp,
         tidy=arguments.tidy,
     )
 

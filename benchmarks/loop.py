@@ -125,10 +125,18 @@ def _in_child(side: str, what: str, stub: str) -> float:
 
 
 def _start(side: str, stub: str) -> float:
-    """Return the CPU seconds of a process until its first request has arrived."""
+    """Return the CPU seconds of a process until its first request has arrived: ours is the program.
+
+    That is workspace, samples, skills, record, brief and tools before the first word to a model.
+    """
     before = _count(stub)
     command = [sys.executable, "-m", "benchmarks.loop", "--child", side, "start", stub]
-    child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    environ = dict(os.environ)
+    if side == "ours":
+        command = [sys.executable, "app.py", "--live", "--quiet"]
+        asked = {"API_KEY": "none", "MODEL": "stub", "BASE_URL": f"{stub}/t0-c0-l3000/v1"}
+        environ.update({f"OPENAI_{name}": value for name, value in asked.items()})
+    child = subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.DEVNULL)
     try:
         end = time.monotonic() + 30
         while _count(stub) == before and time.monotonic() < end:
@@ -156,7 +164,9 @@ def _cpu(pid: int) -> float:
 async def _child(side: str, what: str, stub: str) -> float:
     with tempfile.TemporaryDirectory(prefix="reread-bench-") as folder:
         stream = what == "chunk"
-        talk, close = (_plain if side == "plain" else _ours)(Path(folder), stream=stream)
+        talk, close = (_plain if side == "plain" else _ours)(
+            Path(folder), stream=stream, runs=RUNS + 20 if what == "runs" else 0
+        )
         try:
             if what == "start":
                 await talk(f"{stub}/t0-c0-l3000/v1")
@@ -202,7 +212,9 @@ async def _runs(talk: Talk, stub: str) -> float:
     return RUNS / (time.monotonic() - before)
 
 
-def _plain(folder: Path, *, stream: bool) -> tuple[Talk, Callable[[], Awaitable[None]]]:
+def _plain(
+    folder: Path, *, stream: bool, runs: int = 0
+) -> tuple[Talk, Callable[[], Awaitable[None]]]:
     """Return a loop over the client as its documentation shows it."""
     from openai import AsyncOpenAI
 
@@ -228,7 +240,10 @@ def _plain(folder: Path, *, stream: bool) -> tuple[Talk, Callable[[], Awaitable[
             if not message.tool_calls:
                 return requests
             for call in message.tool_calls:
-                json.loads(call.function.arguments)
+                if call.type != "function":
+                    continue
+                function: Any = getattr(call, "function", None)
+                json.loads(function.arguments)
                 result = {"ok": True, "content": note.read_text()}
                 said = json.dumps(result)
                 messages.append({"role": "tool", "tool_call_id": call.id, "content": said})
@@ -251,7 +266,9 @@ async def _listened(client: Any, messages: list[Any]) -> int:
     return 1 if "".join(pieces) else 0
 
 
-def _ours(folder: Path, *, stream: bool) -> tuple[Talk, Callable[[], Awaitable[None]]]:
+def _ours(
+    folder: Path, *, stream: bool, runs: int = 0
+) -> tuple[Talk, Callable[[], Awaitable[None]]]:
     """Return our loop: a record, confined reads, a budget."""
     from agent_runtime import Budget, Conversation, Limits, Tool, run_agent
     from reread.models import Settings, open_model, shorten
@@ -266,8 +283,8 @@ def _ours(folder: Path, *, stream: bool) -> tuple[Talk, Callable[[], Awaitable[N
         work = workspace.begin()
         return work, Record(work.run)
 
-    # A run's folder is made before its first request; making 200 of them is not what is measured.
-    opened = [open_run() for _ in range(RUNS + 20)]
+    # A run's folder is made before its first request; making all of them is not measured.
+    opened = [open_run() for _ in range(runs)]
 
     async def talk(place: str) -> int:
         work, record = opened.pop() if opened else open_run()

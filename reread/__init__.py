@@ -4,9 +4,12 @@ Modules in import order. Each may import only what stands below it; tests/test_h
 this list and fails on an upward import, a cycle, or a module that is not listed.
 
     commands     one file per command of the program
+    mcp          the gate and the runner as an MCP server
+    api          the Python API
     view         what a person sees while a run goes on
     job          what a run is composed of; what commands, batch and mcp start
     replay       a recorded run again: audit, replay, resume, export
+    mcp_tools    MCP servers as tools of our own model
     run          execute(): the story of one run
     fixtures     fixed conversations, and the host's own steps between their turns
     brief        what the model is told
@@ -30,6 +33,41 @@ this list and fails on an upward import, a cycle, or a module that is not listed
     formats      one file per artifact format: the checks that prove it
     documents    YAML and JSON files that people write, read strictly
     files        every read and write inside a folder that others can change
+    extras       optional packages
     values       the words that all of these share
     plugins      finds the modules of a folder
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agent_runtime import Failure
+    from reread.api import check_file, check_file_async, run_task, run_task_async
+    from reread.values import Evidence, Outcome, Permissions, Task
+
+__all__ = [
+    "Evidence",
+    "Failure",
+    "Outcome",
+    "Permissions",
+    "Task",
+    "check_file",
+    "check_file_async",
+    "run_task",
+    "run_task_async",
+]
+
+_PLACES = {"Failure": "agent_runtime"} | dict.fromkeys(
+    ("Evidence", "Outcome", "Permissions", "Task"), "reread.values"
+)
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name of the API when it is first used, so that importing the package costs nothing."""
+    if name not in __all__:
+        raise AttributeError(f"module 'reread' has no attribute '{name}'")
+    import importlib
+
+    return getattr(importlib.import_module(_PLACES.get(name, "reread.api")), name)

@@ -60,11 +60,6 @@ def inspect(session: Session) -> Verdict:
     return Verdict(_scripts(session), tuple(artifacts))
 
 
-def unchanged(session: Session, verdict: Verdict) -> bool:
-    """Say whether what was proven still has the digest that was read."""
-    return all(_digest(session, found.path) == found.sha256 for found in verdict.artifacts)
-
-
 def findings(verdict: Verdict) -> Iterator[Finding]:
     """Yield what failed, as it is handed back for repair."""
     for evidence in (*verdict.artifacts, *verdict.scripts):
@@ -233,10 +228,3 @@ def _script_bytes(session: Session, run: ScriptRun) -> bytes:
         return ConfinedFolder(file.parent).read(file.name, limit=SCRIPT_LIMIT)
     place = session.work.locate_script(run.path)
     return place.folder.read(place.relative, limit=SCRIPT_LIMIT)
-
-
-def _digest(session: Session, path: str) -> str | None:
-    try:
-        return session.work.folder.sha256(path)
-    except Failure:
-        return None

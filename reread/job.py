@@ -6,13 +6,14 @@ one place that says what a human allowed and what a model gets.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_runtime import Failure, Model, ScriptedModel
-from reread import fixtures, records
+from agent_runtime import Failure, Model, ScriptedModel, Tool
+from reread import extras, fixtures, records
 from reread.approvals import Approvals
 from reread.models import open_model, shorten
 from reread.records import Listener
@@ -37,6 +38,7 @@ class Job:
         overwrites: `PATH` or `PATH@SHA256` of files that may be replaced, once.
         proposals: skill proposals that may be created exactly as they stand.
         skill_roots: further folders to read skills from.
+        mcp: configuration of MCP servers whose tools the model gets.
     """
 
     task: Task
@@ -51,6 +53,7 @@ class Job:
     trusted_extensions: tuple[Path, ...] = ()
     settings: Settings | None = None
     api: str = "chat"
+    mcp: Path | None = None
     tidy: bool = False
     run_id: str = ""
 
@@ -79,7 +82,24 @@ async def perform(job: Job, *, listeners: tuple[Listener, ...] = ()) -> Outcome:
         )
         model = _model(job, session)
         rails = (model,) if isinstance(model, ScriptedModel) else ()
-        return await execute(model, session, rails=rails, shorten=shorten)
+        async with _more_tools(job, session) as tools:
+            return await execute(model, session, tools=tools, rails=rails, shorten=shorten)
+
+
+@asynccontextmanager
+async def _more_tools(job: Job, session: Session) -> AsyncIterator[tuple[Tool, ...]]:
+    """Yield the tools that a human added to the built-in ones, and say so in the record."""
+    if job.mcp is None:
+        yield ()
+        return
+    extras.need("mcp")
+    from reread.mcp_tools import read_config, tools_of
+
+    async with tools_of(read_config(job.mcp)) as tools:
+        session.record.event(
+            "tools.added", {"from": str(job.mcp), "names": [t.name for t in tools]}
+        )
+        yield tools
 
 
 async def resume(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -25,9 +26,11 @@ class Lines:
         """Show one event."""
         text = line_of(kind, data)
         if text:
-            print(
-                f"{time.monotonic() - self._started:7.1f}s  {text}", file=self._stream, flush=True
-            )
+            seconds = time.monotonic() - self._started
+            with contextlib.suppress(
+                BrokenPipeError
+            ):  # whoever read along has gone; the run goes on
+                print(f"{seconds:7.1f}s  {text}", file=self._stream, flush=True)
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -157,7 +160,8 @@ def last(outcome: Outcome, workspace: Path, *, kept: bool, stream: TextIO) -> No
         lines += [f"  files:  {files}", f"  record: {run / 'record.json'}"]
     else:
         lines.append("  The temporary workspace is removed; keep it with --workspace DIR.")
-    print("\n".join(_printable(line) for line in lines), file=stream, flush=True)
+    with contextlib.suppress(BrokenPipeError):
+        print("\n".join(_printable(line) for line in lines), file=stream, flush=True)
 
 
 def _printable(text: str) -> str:

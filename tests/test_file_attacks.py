@@ -19,11 +19,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from owners import USER, as_owner, become_owner, fork, in_child, names, place
 
 from agent_runtime import Failure
 from reread.files import ConfinedFolder, digest
 from reread.values import Code
+from tests.owners import USER, as_owner, become_owner, fork, in_child, names, place
 
 __all__ = ["place"]  # the fixture
 

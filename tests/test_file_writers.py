@@ -13,12 +13,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from owners import USER, as_owner, fork, in_child, names, place
 
 from agent_runtime import Failure
 from reread.files import ConfinedFolder, digest
 from reread.files.swap import exchange, rename_new
 from reread.values import Code
+from tests.owners import USER, as_owner, fork, in_child, names, place
 
 __all__ = ["place"]  # the fixture
 

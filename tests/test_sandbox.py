@@ -10,16 +10,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-import attacks
 import pytest
-from attacks import page
 
 from agent_runtime import Failure
 from reread import sandbox
 from reread.sandbox import Fence, Launch, Mechanism, View, _seccomp, none, seatbelt
 from reread.values import Code, Isolation, Permissions, ScriptLimits
+from tests import attacks
+from tests.attacks import page
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = Path(sys.executable).resolve()
@@ -240,6 +241,7 @@ class TestAChildThatLives:
         async def cancelled() -> None:
             child = start(mechanism, fence(tmp_path), f"import time; time.sleep(60)#{mark}")
             waiting = asyncio.create_task(child.ended())
+            await asyncio.sleep(0)  # it begins to wait
             while not alive(mark):
                 await asyncio.sleep(0.01)
             waiting.cancel()
@@ -316,10 +318,11 @@ class TestAnOrdinaryScriptCan:
         assert ended.exit_code == 0, (tmp_path / "errors").read_text()
 
     @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-    def test_use_several_processes_under_bubblewrap(self, tmp_path: Path, method: str) -> None:
-        bwrap = sandbox.MECHANISMS[0]
-        if reason := sandbox.fault(bwrap):
-            pytest.skip(reason)
+    def test_use_several_processes_where_it_has_a_root_of_its_own(
+        self, mechanism: Mechanism, tmp_path: Path, method: str
+    ) -> None:
+        if not mechanism.MOUNTS:
+            pytest.skip("there is no private /dev/shm")
         file = tmp_path / "work/many.py"
         held = fence(tmp_path)
         file.write_text(
@@ -328,8 +331,21 @@ class TestAnOrdinaryScriptCan:
             "        assert pool.map(abs, [-1, -2]) == [1, 2]\n"
         )
         argv = [str(PYTHON), "-I", str(file)]
-        ended = sandbox.spawn(bwrap.launch(held, argv), held).wait(15)
+        assert sandbox.spawn(mechanism.launch(held, argv), held).wait(15).exit_code == 0
+
+    def test_be_where_a_link_leads(self, mechanism: Mechanism, tmp_path: Path) -> None:
+        (tmp_path / "real").mkdir()
+        (tmp_path / "linked").symlink_to(tmp_path / "real")
+        ended = start(mechanism, fence(tmp_path / "linked"), "open('a', 'w').close()").wait(10)
         assert ended.exit_code == 0
+        assert (tmp_path / "real/work/a").exists()
+
+    def test_see_a_file_that_is_readable_alone(self, mechanism: Mechanism, tmp_path: Path) -> None:
+        (tmp_path / "alone").write_text("x")
+        held = fence(tmp_path)
+        held = replace(held, readable=(*held.readable, tmp_path / "alone"))
+        code = f"assert open({str(tmp_path / 'alone')!r}).read() == 'x'"
+        assert start(mechanism, held, code).wait(10).exit_code == 0
 
 
 class TestTheNetworkWhenItWasAllowed:

@@ -7,6 +7,7 @@ the front page loads none of them. Exit statuses are decided here, for all of th
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -136,4 +137,13 @@ def print_json(value: Mapping[str, Any]) -> None:
     """Print one object on one line, keys sorted, safe for every terminal encoding."""
     text = json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
     encoding = sys.stdout.encoding or "utf-8"
-    print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
+    say(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def say(text: str) -> None:
+    """Print a line; a reader that has gone away changes nothing about the exit status."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # What is left in the buffer would raise again when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,15 +5,16 @@ from __future__ import annotations
 import argparse
 import glob
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from agent_runtime import Failure
-from reread import commands, contracts, junit, reconcile, summary
-from reread.examine import examine, format_named, format_of
+from reread import commands, contracts, junit, summary
+from reread.api import check_file
+from reread.examine import format_named, format_of
 from reread.files import ConfinedFolder
-from reread.values import Check, Code, Evidence, Problem
+from reread.values import Code, Evidence, Problem
 
 HELP = (
     "Judge files from their bytes: is each really of its format, whole, with content, and does it "
@@ -47,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     contract = contracts.bind(_contract(arguments.contract), topic=arguments.topic)
     judged = []
     for path in _files(arguments.files, recursive=arguments.recursive, named=bool(format)):
-        evidence = _judge(path, format, contract, arguments.baseline)
+        evidence = check_file(path, format=format, contract=contract, baseline=arguments.baseline)
         judged.append(evidence)
         if not arguments.json:
             _show(evidence, quiet=arguments.quiet)
@@ -108,36 +109,6 @@ def _known(path: str) -> bool:
     except Failure:
         return False
     return True
-
-
-def _judge(path: Path, format: str, contract: Mapping[str, Any], baseline: Path | None) -> Evidence:
-    """Judge one file; what keeps it from being read is a finding about it."""
-    format = format or format_of(path.name)
-    try:
-        folder = ConfinedFolder(path.parent)
-        with folder.open(path.name) as stream:
-            if baseline is None:
-                found = examine(stream, name=path.name, format=format, contract=contract)
-            else:
-                with baseline.open("rb") as old:
-                    found = examine(
-                        stream, name=path.name, format=format, contract=contract, baseline=old
-                    )
-    except (Failure, OSError) as error:
-        return _unread(path, format, error)
-    checks = found.checks
-    if contract.get("local_links_exist") and found.read:
-        checks = (*checks, reconcile.local_links(found, path.name, folder.open))
-    return Evidence(str(path), format, found.sha256, found.size, checks, found.facts)
-
-
-def _unread(path: Path, format: str, error: Exception) -> Evidence:
-    missing = isinstance(error, Failure) and error.code == Code.path_not_found
-    code = Code.artifact_not_created if missing else Code.artifact_unreadable
-    cause = error.cause if isinstance(error, Failure) else str(error)
-    problem = Problem(code, str(path), cause, "Name a regular file.", "missing" if missing else "")
-    check = Check("artifact.exists", "provenance", "failed", problem=problem)
-    return Evidence(str(path), format, None, 0, (check,))
 
 
 def _problems(evidence: Evidence) -> tuple[Problem, ...]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from reread.formats._checks import Item, not_run, passed, unmet
 
 SHOWN = 5
+MAX_ERRORS = 50
 
 
 def checks(contract: Mapping[str, Any], facts: Mapping[str, Any], format: str) -> Iterator[Item]:
@@ -49,7 +51,8 @@ def _schema(schema: Mapping[str, Any], values: Sequence[Any]) -> Item:
 
     validator = Draft202012Validator(schema)
     for number, value in enumerate(values, 1):
-        errors = sorted(validator.iter_errors(value), key=lambda error: error.json_path)
+        found = islice(validator.iter_errors(value), MAX_ERRORS)
+        errors = sorted(found, key=lambda error: error.json_path)
         if errors:
             where = f"Row {number}: " if len(values) > 1 else ""
             told = "; ".join(f"{e.json_path}: {e.message[:160]}" for e in errors[:SHOWN])

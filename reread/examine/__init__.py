@@ -41,9 +41,9 @@ def format_of(path: str) -> str:
     Raises:
         Failure: usage_invalid, listing the suffixes that are known.
     """
-    suffix = PurePosixPath(path).suffix.lower()
+    name = PurePosixPath(path).name.lower()
     for format in all_formats().values():
-        if suffix in format.suffixes:
+        if name.endswith(format.suffixes):
             return format.name
     known = " ".join(sorted(s for f in all_formats().values() for s in f.suffixes))
     raise Failure(

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from reread import contracts, formats, plugins
 from reread.formats import Source
-from reread.formats._checks import Fact, Item, failed, unsafe
+from reread.formats._checks import Fact, Item, failed, not_run, unsafe
 from reread.values import Check, Code, Evidence, Problem
 
 MAX_DETAIL = 2_000
@@ -71,6 +71,10 @@ def _guarded(items: Iterator[Any], format: str) -> Iterator[Any]:
         yield unsafe(f"{format}.bounded", "memory", "Reading it needs more memory than is allowed.")
     except RecursionError:
         yield unsafe(f"{format}.bounded", "too_deep", "It is nested too deeply to be read.")
+    except ImportError as error:
+        needed = str(error.name or error).partition(".")[0]
+        why = f"the package '{needed}' is not installed: pip install -r requirements.txt"
+        yield not_run(f"{format}.readable", "identity", why)
     except Exception as error:  # hostile bytes: whatever a parser raises is about the file
         yield failed(
             f"{format}.readable",

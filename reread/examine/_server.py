@@ -26,8 +26,11 @@ MEMORY = 320 << 20
 """Bytes of private memory of one child above what its parent has, and above `GROWTH` of its format
 times the size of the file: an honest reader of a large file needs room in proportion to it."""
 GROWTH = 4
-CPU_SECONDS = 60
-WALL_SECONDS = 120.0
+CPU_SECONDS = 4
+"""Of one child, and `PACE` of its format for each MiB of the file above that."""
+PACE = 0.5
+WALL_FACTOR = 4
+"""Wall time for each second of CPU time: other programs run here too."""
 OPEN_FILES = 64
 BROKEN = 70
 """Exit status of a child whose report could not be made."""
@@ -102,20 +105,23 @@ def _preload(format: str, contract: Mapping[str, Any]) -> None:
 
 def _limit(request: Request) -> None:
     module = plugins.load(formats, request.fields["format"])
-    room = os.fstat(request.file).st_size * getattr(module, "GROWTH", GROWTH)
+    size = os.fstat(request.file).st_size
+    room = getattr(module, "MEMORY", MEMORY) + size * getattr(module, "GROWTH", GROWTH)
+    seconds = CPU_SECONDS + int(getattr(module, "PACE", PACE) * size / (1 << 20))
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGCHLD, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
     os.setsid()
-    signal.setitimer(signal.ITIMER_REAL, WALL_SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, WALL_FACTOR * seconds)
     for kind, value in (
-        (resource.RLIMIT_DATA, _used() + MEMORY + room),
-        (resource.RLIMIT_CPU, CPU_SECONDS),
+        (resource.RLIMIT_DATA, _used() + room),
         (resource.RLIMIT_NOFILE, OPEN_FILES),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, 1 << 30),
     ):
         resource.setrlimit(kind, (value, value))
+    # At the soft limit the signal says that it was time; at the hard one it could be anything.
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
 
 
 def _used() -> int:

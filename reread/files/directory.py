@@ -157,8 +157,13 @@ class Directory:
                 raise
 
 
-def descend(root: Directory, parts: Sequence[str], *, make: bool = False) -> Directory:
+def descend(
+    root: Directory, parts: Sequence[str], *, make: bool = False, above: int = 0
+) -> Directory:
     """Open the folder at `parts` below `root`, which is closed; make what is missing on request.
+
+    Args:
+        above: how many of the first parts belong to the caller's folder; messages leave them out.
 
     Raises:
         Failure: path_not_allowed for a link, path_not_found, write_failed, read_failed.
@@ -166,7 +171,7 @@ def descend(root: Directory, parts: Sequence[str], *, make: bool = False) -> Dir
     here = root
     for depth, part in enumerate(parts, start=1):
         with here:
-            inner = _enter(here, part, parts[:depth], make=make)
+            inner = _enter(here, part, parts[min(above, depth - 1) : depth], make=make)
         here = inner
     return here
 

@@ -282,7 +282,8 @@ class ConfinedFolder:
         return swept
 
     def _folder(self, parts: Sequence[str], *, make: bool = False) -> Directory:
-        return descend(self._root(), (*self._prefix, *parts), make=make)
+        above = len(self._prefix)
+        return descend(self._root(), (*self._prefix, *parts), make=make, above=above)
 
     def _root(self) -> Directory:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +32,11 @@ class Fact:
 
 
 Item = Check | Fact
+
+
+def holds(items: Iterable[Any]) -> bool:
+    """Say that none of the checks among some items failed."""
+    return not any(isinstance(item, Check) and item.state == "failed" for item in items)
 
 
 def passed(name: str, depth: Depth, detail: str = "") -> Check:

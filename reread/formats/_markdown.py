@@ -88,11 +88,20 @@ def structure(text: str) -> Structure:
     return walk.done()
 
 
+class _Section:
+    """A heading and what stands below it, subsections included."""
+
+    def __init__(self, title: str, level: int) -> None:
+        self.title, self.level = title, level
+        self.content: list[str] = []
+
+
 class _Walk:
     """Gathers the structure from the tokens, in their order."""
 
     def __init__(self) -> None:
-        self._sections: list[dict[str, Any]] = [{"title": "", "level": 0, "content": ""}]
+        self._sections: list[_Section] = []
+        self._open: list[_Section] = []
         self._code: list[dict[str, str]] = []
         self._links: list[dict[str, str]] = []
         self._prose: list[str] = []
@@ -120,9 +129,13 @@ class _Walk:
         if self._heading is None:
             self._add(text)
             return
+        while self._open and self._open[-1].level >= self._heading:
+            self._open.pop()
         # A heading is content of the sections above it, so that one with only subsections counts.
-        self._add(text, below=self._heading)
-        self._sections.append({"title": text.strip(), "level": self._heading, "content": ""})
+        self._add(text)
+        section = _Section(text.strip(), self._heading)
+        self._sections.append(section)
+        self._open.append(section)
         self._heading = None
 
     def _text(self, token: Any) -> str:
@@ -141,19 +154,21 @@ class _Walk:
         return "".join(parts)
 
     def _link(self, target: str) -> None:
-        self._links.append({"target": target, "section": self._sections[-1]["title"]})
+        self._links.append(
+            {"target": target, "section": self._open[-1].title if self._open else ""}
+        )
 
-    def _add(self, text: str, below: int = 99) -> None:
-        level = 99
-        for section in reversed(self._sections):
-            if section["level"] < min(level, below):
-                level = section["level"]
-                section["content"] += text + "\n"
+    def _add(self, text: str) -> None:
+        for section in self._open:
+            section.content.append(text)
 
     def done(self) -> Structure:
         """Return what was gathered."""
         return Structure(
-            sections=self._sections[1:],
+            sections=[
+                {"title": one.title, "level": one.level, "content": "\n".join(one.content)}
+                for one in self._sections
+            ],
             code=self._code,
             links=self._links,
             images=self._counts["image"],

@@ -30,20 +30,20 @@ FILLER = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 ELIDED = re.compile(
-    r"""^\s*(?:
+    r"""^[ \t]*(?:
       \[?\.{3}\s*(?:\(?\d+\s+(?:more|other)|rest|remaining|truncated|omitted|existing|unchanged)[^\n]{0,80}
       | \[(?:trimmed|truncated|omitted|output\ truncated)\b[^\]\n]{0,80}\]
       | (?:\#|//|<!--|/\*)\s*\.{3}\s*(?:rest|existing|remaining|other|more|same|unchanged)[^\n]{0,80}
       | [（(]?(?:以下|其余|后续)(?:内容|部分)?(?:省略|略|不变)[）)]?
-    )\s*$""",
+    )[ \t\r]*$""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
 TOOL_TAGS = re.compile(
     r"</?(?:content|invoke|parameter|function_calls?|tool_call|tool_use|file_content|antml:\w+)\b[^>]*>\s*\Z"
 )
-FENCED = re.compile(
-    r"^( {0,3})(`{3,}|~{3,})[^\n]*\n.*?^ {0,3}\2[`~]*\s*$", re.MULTILINE | re.DOTALL
-)
+FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+TAIL = 400
+"""Characters at the end in which a tag of the call is looked for."""
 QUOTED = re.compile(
     r"`[^`\n]*`|\"[^\"\n]{1,80}\"|“[^”\n]{1,80}”|「[^」\n]{1,80}」|《[^》\n]{1,80}》"
 )
@@ -54,7 +54,24 @@ FILLER_SHARE = 0.34
 
 def prose(text: str) -> str:
     """Return the text without fenced code, code spans and quoted words."""
-    return QUOTED.sub(" ", FENCED.sub("\n", text))
+    return QUOTED.sub(" ", unfenced(text))
+
+
+def unfenced(text: str) -> str:
+    """Return the text without code in closed fences."""
+    lines: list[str] = []
+    mark, start = "", 0
+    for line in text.splitlines(keepends=True):
+        found = FENCE.match(line)
+        lines.append(line)
+        if not found:
+            continue
+        if not mark:
+            mark, start = found.group(1), len(lines) - 1
+        elif found.group(1).startswith(mark) and not found.group(2).strip():
+            del lines[start:]
+            mark = ""
+    return "".join(lines)
 
 
 def words(text: str) -> int:
@@ -83,9 +100,23 @@ def judge(text: str, format: str, *, allow_empty: bool = False) -> Iterator[Item
         yield warned(name, "substance", "filler_text", f"One place still promises: '{shown}'.")
 
 
+def fenced(text: str, format: str, *, languages: str = r"[\w+-]*") -> Iterator[Item]:
+    """Yield the failure of a file that is wrapped as a whole in the code fence of a chat answer."""
+    stripped = text.strip("\ufeff \t\r\n")
+    if not stripped.startswith(("```", "~~~")):
+        return
+    mark = stripped[:3]
+    first, _, rest = stripped.partition("\n")
+    ends = re.search(rf"^{mark}\s*$", rest, re.MULTILINE)
+    whole = ends is None or not rest[ends.end() :].strip()
+    if whole and re.fullmatch(rf"[`~]+\s*(?:{languages})\s*", first, re.IGNORECASE):
+        cause = f"All of it stands in a code fence that starts with '{first.strip()[:40]}'."
+        yield invalid(f"{format}.no_wrapper", "in_a_fence", cause, depth="identity")
+
+
 def leaks(text: str, format: str) -> Iterator[Item]:
     """Yield failures of text that was cut or wrapped on its way to the file."""
-    plain = FENCED.sub("\n", text)
+    plain = unfenced(text)
     elided = ELIDED.search(plain)
     if elided:
         yield hollow(
@@ -93,7 +124,7 @@ def leaks(text: str, format: str) -> Iterator[Item]:
             "elided",
             f"A part was left out where it says '{elided.group().strip()[:60]}'.",
         )
-    tag = TOOL_TAGS.search(text)
+    tag = TOOL_TAGS.search(text[-TAIL:])
     if tag and not _opened(text, tag.group()):
         yield invalid(
             f"{format}.no_wrapper",

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from reread.formats import Source
-from reread.formats._bytes import nothing, posing
+from reread.formats._bytes import kind, nothing, posing
 from reread.formats._checks import Item, invalid, unsafe
 from reread.formats._placeholder import leaks
+from reread.formats._text import encoding_of
 
 MAX_BYTES = 128 << 20
 MAX_DEPTH = 250
@@ -34,9 +35,10 @@ def parse(data: bytes) -> Any:
 
 def entities(data: bytes, format: str) -> Iterator[Item]:
     """Yield failures of a document type that refers outside or expands."""
-    if b"<!DOCTYPE" not in data[: 1 << 20].upper() and b"<!ENTITY" not in data:
+    plain = _eight_bit(data)
+    if b"<!ENTITY" not in plain:
         return
-    for match in ENTITY.finditer(data):
+    for match in ENTITY.finditer(plain):
         value = match.group(2)
         if value.upper() in (b"SYSTEM", b"PUBLIC"):
             cause = "An entity of it refers to another file."
@@ -44,6 +46,24 @@ def entities(data: bytes, format: str) -> Iterator[Item]:
             return
         if b"&" in value.replace(b"&#", b"") or match.group(1):
             yield unsafe(f"{format}.entities", "entity_expansion", "Its entities expand others.")
+            return
+
+
+def _eight_bit(data: bytes) -> bytes:
+    """Return the text with one byte for each letter of the markup, whatever its encoding."""
+    encoding = encoding_of(data)
+    if not encoding and data[:4].count(0):
+        encoding = "utf-16-be" if data[0] == 0 else "utf-16-le"
+    return data.decode(encoding, "replace").encode("utf-8") if encoding else data
+
+
+def _declared(root: Any, format: str) -> Iterator[Item]:
+    """Yield failures of entities that the parser saw, in an encoding that the scan did not."""
+    table = root.getroottree().docinfo.internalDTD
+    for entity in table.entities() if table is not None else ():
+        if entity.system_url is not None or entity.orig is None:
+            cause = f"Its entity '{entity.name}' refers to another file."
+            yield unsafe(f"{format}.entities", "external_entity", cause)
             return
 
 
@@ -67,11 +87,16 @@ def read(source: Source, format: str) -> Iterator[Item | Any]:
         return
     try:
         root = parse(data)
+        yield from _declared(root, format)
     except etree.XMLSyntaxError as error:
         text = data.decode("utf-8", "replace")
         yield from leaks(text, format)
         reason = "truncated" if "premature end" in str(error).lower() else "xml_not_well_formed"
-        if "depth" in str(error).lower():
+        if "entity" in str(error).lower() and re.search("amplif|loop", str(error)):
+            yield unsafe(f"{format}.entities", "entity_expansion", "Its entities expand too far.")
+        elif kind(data) == "an HTML page":
+            yield invalid(f"{format}.identity", "is_html", "It is an HTML page.", depth="identity")
+        elif "depth" in str(error).lower():
             yield unsafe(f"{format}.bounded", "too_deep", f"It is nested too deeply: {error}"[:200])
         else:
             cause = f"It is not well-formed: {error}"[:240]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 from reread.formats import Format, Source
 from reread.formats._bytes import kind, nothing, posing
 from reread.formats._checks import Fact, Item, hollow, invalid, passed, warned
-from reread.formats._placeholder import FILLER
+from reread.formats._placeholder import FILLER, fenced
 from reread.formats._text import encoding_of
 
 FORMAT = Format("csv", (".csv", ".tsv", ".tab"), "Table as text", "text/csv", ("tsv",))
@@ -24,7 +25,13 @@ GROWTH = 2
 
 DELIMITERS = ",;\t|"
 SAMPLE_BYTES = 64 << 10
+SAMPLE_ROWS = 2_000
+"""Rows in which stand-ins are looked for."""
 FIELD_LIMIT = 8 << 20
+JSON_START = re.compile(rb"\s*(?:\{\s*\"|\[\s*[\[{\"\d])")
+HEADING = re.compile(r"#{1,6} \S")
+RULE = re.compile(r"\s*:?-+:?\s*")
+"""A cell of the line below the header of a Markdown table."""
 ROW_WORDS = frozenset(("table", "measure", "contains", "matches", "forbids", "topic"))
 """Words of a contract for which the rows are kept."""
 
@@ -58,6 +65,10 @@ def _identity(head: bytes) -> Iterator[Item]:
         (b"version https://git-lfs", b"data:")
     ):
         yield from posing(head, "csv")
+    elif JSON_START.match(head):
+        yield invalid("csv.identity", "format_mismatch", "It is JSON text.", depth="identity")
+    elif head.startswith(b"```"):
+        yield from fenced(head.decode("utf-8", "replace"), "csv")
 
 
 class _Text:
@@ -77,6 +88,9 @@ class _Text:
             buffer = io.StringIO(rest + piece, newline="")
             rest = ""
             for line in buffer:
+                if rest:
+                    yield rest  # the line before, which ended with a carriage return alone
+                    rest = ""
                 if line.endswith("\n"):
                     yield line
                 else:
@@ -116,17 +130,21 @@ class _Table:
         self.count = 0
         self.widths: Counter[int] = Counter()
         self.first_of_width: dict[int, int] = {}
-        self.filled = self.fillers = 0
+        self.filled = self.sampled = self.fillers = 0
+        self.markdown = False
 
     def read(self) -> Iterator[Item]:
         """Yield the checks, after the last row was seen."""
-        yield passed("csv.is_text", "identity", self._text.encoding)
         csv.field_size_limit(FIELD_LIMIT)
         reader = csv.reader(self._text.lines(), delimiter=self.delimiter, strict=True)
         for row in reader:
             self.line = reader.line_num
             if row:
                 self._take(row)
+        if self.markdown:
+            yield invalid("csv.identity", "is_markdown", "It is Markdown.", depth="identity")
+            return
+        yield passed("csv.is_text", "identity", self._text.encoding)
         name = {"\t": "tab"}.get(self.delimiter, self.delimiter)
         yield passed("csv.parses", "integrity", f"{self.count} rows, delimiter {name}")
         yield from self._shape()
@@ -136,14 +154,17 @@ class _Table:
     def _take(self, row: list[str]) -> None:
         if not self.header:
             self.header = row
+            self.markdown = len(row) == 1 and bool(HEADING.match(row[0]))
         else:
             self.count += 1
+            if self.count == 1 and self.delimiter == "|":
+                self.markdown = all(map(RULE.fullmatch, row[1:-1])) and len(row) > 2
             if self._keep:
                 self.rows.append(row)
-            for cell in row:
-                if cell.strip():
-                    self.filled += 1
-                    self.fillers += len(cell) < 80 and bool(FILLER.search(cell))
+            self.filled += sum(map(bool, map(str.strip, row)))
+            if self.count <= SAMPLE_ROWS:
+                self.sampled = self.filled
+                self.fillers += sum(len(c) < 80 and bool(FILLER.search(c)) for c in row)
         width = len(row)
         self.widths[width] += 1
         self.first_of_width.setdefault(width, self.line)
@@ -180,7 +201,7 @@ class _Table:
                 yield hollow(name, "no_rows", "It has a header and no row below it.")
         elif self.filled == 0:
             yield hollow(name, "no_content", f"All {self.count} rows are empty.")
-        elif self.fillers * 2 >= self.filled:
+        elif self.fillers and self.fillers * 2 >= self.sampled:
             yield hollow(name, "filler_values", "Most of its values are stand-ins.")
         else:
             yield passed(name, "substance", f"{self.filled} values")

@@ -13,7 +13,7 @@ from typing import Any
 from reread.formats import Format, Source
 from reread.formats._bytes import posing
 from reread.formats._checks import Fact, Item, hollow, invalid, passed, unsafe
-from reread.formats._placeholder import judge, leaks, words
+from reread.formats._placeholder import fenced, judge, leaks, words
 from reread.formats._text import Text, read_text
 
 FORMAT = Format("html", (".html", ".htm", ".xhtml"), "HTML page", "text/html")
@@ -47,7 +47,8 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
         yield from posing(source.data(), "html")
         yield invalid("html.identity", "no_tags", "There is no tag in it.", depth="identity")
         return
-    yield passed("html.identity", "identity")
+    wrapped = list(fenced(text, "html"))
+    yield from wrapped or [passed("html.identity", "identity")]
     yield from leaks(text, "html")
     yield from _whole(text)
     yield from _seen(text, contract)

@@ -5,7 +5,9 @@ Source: nbformat.readthedocs.io, "The notebook file format".
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from reread.formats import Format, Source
@@ -18,6 +20,7 @@ from reread.formats.json import loads
 FORMAT = Format("ipynb", (".ipynb",), "Jupyter notebook", "application/x-ipynb+json")
 PRELOAD = ("jsonschema",)
 GROWTH = 12
+MAX_ERRORS = 20
 
 TEXTS = {"type": ["string", "array"], "items": {"type": "string"}}
 SCHEMA = {
@@ -97,13 +100,14 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
 def _wrong(value: Any) -> str:
     from jsonschema import Draft202012Validator
 
-    errors = sorted(Draft202012Validator(SCHEMA).iter_errors(value), key=lambda e: e.json_path)
+    found = islice(Draft202012Validator(SCHEMA).iter_errors(value), MAX_ERRORS)
+    errors = sorted(found, key=lambda error: error.json_path)
     return f"{errors[0].json_path}: {errors[0].message[:160]}" if errors else ""
 
 
 def _ids(value: Mapping[str, Any]) -> Iterator[Item]:
     ids = [cell["id"] for cell in value["cells"] if "id" in cell]
-    doubles = {name for name in ids if ids.count(name) > 1} if len(ids) < 10_000 else set()
+    doubles = [name for name, count in Counter(ids).items() if count > 1]
     if doubles:
         cause = f"Two cells have the id '{min(doubles)}'."
         yield invalid("ipynb.cell_ids", "duplicate_ids", cause)

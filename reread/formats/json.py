@@ -13,13 +13,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reread.formats import Format, Source
+from reread.formats._bytes import kind
 from reread.formats._checks import Fact, Item, hollow, invalid, passed, warned
-from reread.formats._placeholder import FILLER, leaks
+from reread.formats._placeholder import FILLER, fenced, leaks
 from reread.formats._text import Text, read_text
 
 FORMAT = Format("json", (".json", ".geojson", ".webmanifest"), "JSON", "application/json")
 
 GROWTH = 12
+MEMORY = 128 << 20
 TEXT_WORDS = frozenset(("contains", "matches", "forbids", "topic", "measure"))
 """Words of a contract that need the whole text once more."""
 EXAMPLE = re.compile(r"(?:[\w.+-]+@|https?://(?:www\.)?)example\.(?:com|org|net)/?")
@@ -62,6 +64,10 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
             yield item
     if text is None:
         return
+    wrapped = list(fenced(text, "json"))
+    yield from wrapped
+    if wrapped:
+        return
     doubles: list[str] = []
     try:
         value = loads(text, doubles)
@@ -70,7 +76,8 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
         return
     except ValueError as error:
         yield from leaks(text, "json")
-        yield invalid("json.parses", _syntax(text), f"It is not JSON: {error}", depth="identity")
+        reason = "is_html" if kind(source.data()) == "an HTML page" else why_not(text, error)
+        yield invalid("json.parses", reason, f"It is not JSON: {error}", depth="identity")
         return
     yield passed("json.parses", "identity")
     if doubles:
@@ -157,8 +164,7 @@ def substance(value: Any, format: str, contract: Mapping[str, Any]) -> Iterator[
         else:
             yield hollow(name, "no_content", "It holds no value.")
         return
-    texts = [item for item in values if isinstance(item, str)]
-    fillers = [text for text in texts if _fills(text)]
+    fillers = [item for item in values if isinstance(item, str) and fills(item)]
     if fillers and len(fillers) == len(values):
         yield hollow(
             name, "filler_values", f"It holds only stand-ins, such as '{fillers[0][:40]}'."
@@ -172,7 +178,7 @@ def substance(value: Any, format: str, contract: Mapping[str, Any]) -> Iterator[
         yield passed(name, "substance", f"{len(values)} values")
 
 
-def _fills(text: str) -> bool:
+def fills(text: str) -> bool:
     """Say whether a text names a type or promises a value instead of being one."""
     bare = text.strip().strip("<>[]{}").strip().lower()
     if bare in TYPE_WORDS or bare in ("...", "…", "n/a"):
@@ -180,11 +186,9 @@ def _fills(text: str) -> bool:
     return bool(EXAMPLE.fullmatch(bare) or (len(text) < 200 and FILLER.search(text)))
 
 
-def _syntax(text: str) -> str:
-    """Return the better word for what is wrong."""
-    stripped = text.strip()
-    if stripped.startswith("```"):
-        return "in_a_fence"
-    if stripped[:1] in "{[" and stripped[-1:] not in "}]":
-        return "truncated"
-    return "json_syntax"
+def why_not(text: str, error: ValueError) -> str:
+    """Return the better word for what is wrong: the end is missing, or it never was JSON."""
+    if not isinstance(error, json.JSONDecodeError) or text.strip()[:1] not in ("{", "["):
+        return "json_syntax"
+    ended = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
+    return "truncated" if ended else "json_syntax"

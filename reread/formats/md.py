@@ -10,13 +10,18 @@ from urllib.parse import unquote, urlsplit
 from reread.formats import Format, Source
 from reread.formats._checks import Fact, Item, hollow, invalid, passed, unsafe
 from reread.formats._markdown import Structure, front_matter, structure
-from reread.formats._placeholder import judge, leaks, prose, words
+from reread.formats._placeholder import fenced, judge, leaks, prose, words
 from reread.formats._text import Text, read_text
 
 FORMAT = Format("md", (".md", ".markdown", ".mdown"), "Markdown", "text/markdown", ("markdown",))
 PRELOAD = ("markdown_it", "yaml")
-MAX_CHARACTERS = 16 << 20
+PACE = 2.0
+MAX_CHARACTERS = 8 << 20
 
+UNCLOSED = re.compile(
+    r"\ufeff?(?:---[ \t]*\r?\n[\w-]+:(?:[ \t\r\n])|\+\+\+[ \t]*\r?\n[\w-]+[ \t]*=)"
+)
+"""Starts as front matter does."""
 FENCE = re.compile(r"^ {0,3}(?:>\s?)*(`{3,}|~{3,})(.*)$", re.MULTILINE)
 
 
@@ -36,6 +41,10 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
     front = front_matter(text)
     if front.problem:
         yield invalid("md.front_matter", "front_matter", f"Its front matter: {front.problem}")
+    elif not front.length and UNCLOSED.match(text):
+        cause = "Its front matter never closes."
+        yield invalid("md.front_matter", "front_matter", cause)
+    yield from fenced(text, "md", languages="md|markdown")
     body = text[front.length :]
     yield from _fences(body)
     yield from leaks(body, "md")
@@ -96,8 +105,8 @@ def _substance(
         else:
             yield hollow("md.has_content", "no_content", "It holds no words.")
         return
-    below = sum(words(section["content"]) for section in found.sections)
-    if found.sections and not below and words(found.prose) == _titles(found) and not found.code:
+    other = len(found.code) + found.images + found.tables
+    if found.sections and words(found.prose) <= _titles(found) and not other:
         yield hollow("md.has_content", "headings_only", "Only headings are in it.")
         return
     yield passed("md.has_content", "substance", f"{words(found.prose)} words")

@@ -5,16 +5,19 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
+import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
 from reread.formats import Format, Source
 from reread.formats._bytes import nothing, posing
 from reread.formats._checks import Fact, Item, hollow, invalid, passed, unsafe
-from reread.formats._placeholder import leaks
+from reread.formats._placeholder import fenced, leaks
 
 FORMAT = Format("py", (".py", ".pyw"), "Python source", "text/x-python", ("python",))
-MAX_CHARACTERS = 8 << 20
+GROWTH = 100
+PACE = 2.0
+MAX_CHARACTERS = 2 << 20
 
 
 def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
@@ -33,9 +36,18 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
     if len(text) > MAX_CHARACTERS:
         yield unsafe("py.bounded", "too_large", f"It has {len(text)} characters.")
         return
+    wrapped = list(fenced(text, "py"))
+    yield from wrapped
+    if wrapped:
+        return
     yield from leaks(text, "py")
     try:
         tree = ast.parse(text)
+    except (MemoryError, RecursionError):
+        yield unsafe(
+            "py.bounded", "too_deep", "It is nested too deeply, or too large, to be parsed."
+        )
+        return
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
         shown = (text.splitlines() or [""])[min(line, len(text.splitlines())) - 1].strip()[:80]
@@ -43,9 +55,40 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
         yield invalid("py.parses", "python_syntax", cause, depth="identity")
         return
     yield passed("py.parses", "identity")
+    yield from _block(text)
     yield Fact("rows", len(text.splitlines()))
     yield Fact("_text", text)
     yield from _substance(tree, source.name, contract)
+
+
+def _block(text: str) -> Iterator[Item]:
+    """Yield whether the script block of PEP 723 can be read, where there is one."""
+    blocks = list(_blocks(text))
+    if not blocks:
+        return
+    try:
+        if len(blocks) > 1:
+            raise ValueError("there is more than one")
+        tomllib.loads(blocks[0])
+    except ValueError as error:
+        yield invalid("py.script_block", "script_block", f"Its script block: {error}"[:200])
+    else:
+        yield passed("py.script_block", "integrity")
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """Yield the text of each closed script block."""
+    lines: list[str] | None = None
+    for line in text.splitlines():
+        if lines is None:
+            lines = [] if line.rstrip() == "# /// script" else None
+        elif line.rstrip() == "# ///":
+            yield "\n".join(lines)
+            lines = None
+        elif line == "#" or line.startswith("# "):
+            lines.append(line[2:])
+        else:
+            lines = None
 
 
 def _decoded(data: bytes) -> str | None:

@@ -37,7 +37,8 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
 def _drawing(root: Any, contract: Mapping[str, Any]) -> Iterator[Item]:
     if local(root) != "svg":
         cause = f"Its root element is '{local(root)}' and not 'svg'."
-        yield invalid("svg.identity", "format_mismatch", cause, depth="identity")
+        reason = "is_html" if local(root).lower() == "html" else "format_mismatch"
+        yield invalid("svg.identity", reason, cause, depth="identity")
         return
     yield passed("svg.identity", "identity")
     shapes = [element for element in root.iter("*") if local(element) in SHAPES and _seen(element)]

@@ -11,13 +11,14 @@ from typing import Any
 
 from reread.formats import Format, Source
 from reread.formats._checks import Item, invalid, passed, unsafe
-from reread.formats._placeholder import leaks
+from reread.formats._placeholder import fenced, leaks
 from reread.formats._text import Text, read_text
 from reread.formats.json import facts_of, substance
 
 FORMAT = Format("yaml", (".yaml", ".yml"), "YAML", "application/yaml", ("yml",))
 PRELOAD = ("yaml",)
 GROWTH = 100
+PACE = 8.0
 
 MAX_CHARACTERS = 4 << 20
 MAX_VALUES = 2_000_000
@@ -36,18 +37,29 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
             yield item
     if text is None:
         return
+    wrapped = list(fenced(text, "yaml"))
+    yield from wrapped
+    if wrapped:
+        return
     if len(text) > MAX_CHARACTERS:
         yield unsafe("yaml.bounded", "too_large", f"It has {len(text)} characters.")
         return
     try:
         nodes = list(yaml.compose_all(text, Loader=_loader(yaml)))
-        if sum(_weight(node, yaml, {}) for node in nodes if node is not None) > MAX_VALUES:
+        weights = [_weight(node, yaml) for node in nodes if node is not None]
+        if None in weights:
+            yield unsafe("yaml.bounded", "alias_cycle", "An alias in it stands for itself.")
+            return
+        if sum(weight or 0 for weight in weights) > MAX_VALUES:
             yield unsafe(
                 "yaml.bounded", "alias_expansion", "Its aliases stand for too many values."
             )
             return
         values = list(yaml.load_all(text, Loader=_loader(yaml)))
     except yaml.YAMLError as error:
+        if "nesting depth" in str(error):
+            yield unsafe("yaml.bounded", "too_deep", "It is nested too deeply to be read.")
+            return
         yield from leaks(text, "yaml")
         cause = f"It is not YAML: {' '.join(str(error).split())[:200]}"
         yield invalid("yaml.parses", "yaml_syntax", cause, depth="identity")
@@ -78,21 +90,24 @@ def _loader(yaml: Any) -> Any:
     return Loader
 
 
-def _weight(node: Any, yaml: Any, known: dict[int, int]) -> int:
-    """Count the values that a node stands for; a shared one is counted each time it is used."""
-    waiting = [(node, False)]
+def _weight(top: Any, yaml: Any) -> int | None:
+    """Count the values that a node stands for, a shared one each time; None for endless ones."""
+    known: dict[int, int] = {}
+    open_: set[int] = set()
+    waiting = [(top, False)]
     while waiting:
-        item, done = waiting.pop()
-        if id(item) in known and not done:
-            continue
-        inner = _inner(item, yaml)
+        node, done = waiting.pop()
+        inner = _inner(node, yaml)
         if done:
-            known[id(item)] = 1 + sum(known.get(id(child), 1) for child in inner)
-            continue
-        known[id(item)] = 1  # stands for itself while its parts are counted: cycles end here
-        waiting.append((item, True))
-        waiting.extend((child, False) for child in inner)
-    return known[id(node)]
+            known[id(node)] = 1 + sum(known[id(child)] for child in inner)
+            open_.discard(id(node))
+        elif id(node) in open_:
+            return None  # all that is taken between opening and closing a node stands below it
+        elif id(node) not in known:
+            open_.add(id(node))
+            waiting.append((node, True))
+            waiting.extend((child, False) for child in inner)
+    return known[id(top)]
 
 
 def _inner(node: Any, yaml: Any) -> list[Any]:

@@ -23,6 +23,12 @@ _FENCE = re.compile(r"\A\s*```[\w-]*[ \t]*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 _BLANK = " \t\r\n\ufeff\u200b\x00"
 
 
+_NOT_MENDED = (
+    *(ValueError, TypeError, SyntaxError, tokenize.TokenError),
+    *(RecursionError, MemoryError),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Decoded:
     """What the arguments of one call say.
@@ -67,7 +73,7 @@ def _repaired(text: str, error: Exception) -> Decoded:
     for mend in _MENDS:
         try:
             found = mend(text)
-        except (ValueError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError):
+        except _NOT_MENDED:
             continue
         if isinstance(found, dict):
             return _object(found, repaired=True)

@@ -49,18 +49,17 @@ class Trouble:
     begun: int = 0
 
 
-_QUOTA = re.compile(
-    r"insufficient[_ ](?:quota|balance|credits?|funds)|exceeded your current quota|billing"
-    r"|payment required|out of credits|余额不足|欠费",
-    re.IGNORECASE,
+# Kept as text: `re` compiles what is used and keeps it, and most runs meet no error.
+_QUOTA = (
+    r"(?i)insufficient[_ ](?:quota|balance|credits?|funds)|exceeded your current quota|billing"
+    r"|payment required|out of credits|余额不足|欠费"
 )
-_THROTTLE = re.compile(
-    r"rate.?limit|too many requests|overloaded|throttl|tokens per (?:min|day|hour)|requests per"
-    r"|capacity|try again (?:later|in)|slow down|concurren|请求过于频繁|速率限制",
-    re.IGNORECASE,
+_THROTTLE = (
+    r"(?i)rate.?limit|too many requests|overloaded|throttl|tokens per (?:min|day|hour)|requests per"
+    r"|capacity|try again (?:later|in)|slow down|concurren|请求过于频繁|速率限制"
 )
-_OVERFLOW = re.compile(
-    r"context_length_exceeded|exceed_context_size|string_above_max_length"
+_OVERFLOW = (
+    r"(?i)context_length_exceeded|exceed_context_size|string_above_max_length"
     r"|(?:maximum|max|model'?s?)\s+(?:\w+\s+)?context\s+(?:length|window|size)"
     r"|context (?:length|window|size)[^.]{0,60}(?:exceed|too|limit|overflow)"
     r"|exceed(?:s|ed|ing)?[^.]{0,60}context (?:length|window|size|limit)"
@@ -68,46 +67,37 @@ _OVERFLOW = re.compile(
     r"|(?:input|prompt) (?:token count|tokens?|length)[^.]{0,80}"
     r"(?:exceed|greater|larger|longer|maximum)"
     r"|too many (?:input )?tokens|token limit exceeded|reduce (?:the length|your prompt)"
-    r"|larger than the (?:model'?s )?context|上下文(?:长度|窗口)?[^。]{0,20}(?:超|过长)|输入过长",
-    re.IGNORECASE,
+    r"|larger than the (?:model'?s )?context|上下文(?:长度|窗口)?[^。]{0,20}(?:超|过长)|输入过长"
 )
-_OUTPUT_CAP = re.compile(
-    r"max(?:_completion|_new|_output)?_tokens\W+(?:\w+\W+){0,3}?"
+_OUTPUT_CAP = (
+    r"(?i)max(?:_completion|_new|_output)?_tokens\W+(?:\w+\W+){0,3}?"
     r"(?:must be|should be|less than|at most|cannot|exceed|too large|range|has to)"
-    r"|(?:invalid|unsupported)[^.]{0,30}max(?:_completion)?_tokens",
-    re.IGNORECASE,
+    r"|(?:invalid|unsupported)[^.]{0,30}max(?:_completion)?_tokens"
 )
-_WINDOW = re.compile(
-    r"(?:context (?:length|window|size)|n_ctx|maximum)[^0-9]{0,40}?(\d{3,8})"
-    r"|(\d{3,8})[- ]tokens? (?:context|limit)",
-    re.IGNORECASE,
+_WINDOW = (
+    r"(?i)(?:context (?:length|window|size)|n_ctx|maximum)[^0-9]{0,40}?(\d{3,8})"
+    r"|(\d{3,8})[- ]tokens? (?:context|limit)"
 )
-_TOOLS_OFF = re.compile(
-    r"enable-auto-tool-choice|tool-call-parser|--jinja|does not support (?:tools|function)"
+_TOOLS_OFF = (
+    r"(?i)enable-auto-tool-choice|tool-call-parser|--jinja|does not support (?:tools|function)"
     r"|tool (?:use|calling|calls?)[^.]{0,20}(?:not supported|unsupported|not enabled|not available)"
-    r"|(?:tools|functions?)(?: param(?:eter)?)?[^.]{0,20}not supported",
-    re.IGNORECASE,
+    r"|(?:tools|functions?)(?: param(?:eter)?)?[^.]{0,20}not supported"
 )
-_FILTER = re.compile(
-    r"content[_ ]?(?:filter|policy|management)|responsibleai|safety (?:system|filter)"
-    r"|data_inspection_failed|moderation|内容(?:安全|审核)|敏感",
-    re.IGNORECASE,
+_FILTER = (
+    r"(?i)content[_ ]?(?:filter|policy|management)|responsibleai|safety (?:system|filter)"
+    r"|data_inspection_failed|moderation|内容(?:安全|审核)|敏感"
 )
-_AUTH = re.compile(
-    r"(?:incorrect|invalid|missing|no|wrong|expired|revoked)[^.]{0,20}(?:api|access)[ _-]?"
+_AUTH = (
+    r"(?i)(?:incorrect|invalid|missing|no|wrong|expired|revoked)[^.]{0,20}(?:api|access)[ _-]?"
     r"(?:key|token)\b"
-    r"|invalid_api_key|unauthori[sz]ed|authentication|permission denied|not authori[sz]ed",
-    re.IGNORECASE,
+    r"|invalid_api_key|unauthori[sz]ed|authentication|permission denied|not authori[sz]ed"
 )
-_IN_TEXT = re.compile(
-    r"(?:try again|retry|wait)[^0-9]{0,24}?((?:\d+(?:\.\d+)?\s*"
-    r"(?:ms|milliseconds?|h(?:ours?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)\s*)+)",
-    re.IGNORECASE,
+_IN_TEXT = (
+    r"(?i)(?:try again|retry|wait)[^0-9]{0,24}?((?:\d+(?:\.\d+)?\s*"
+    r"(?:ms|milliseconds?|h(?:ours?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)\s*)+)"
 )
-_UNIT = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|milli|h|m|s)", re.IGNORECASE)
-_SECRET = re.compile(
-    r"\b(?:sk|pk|rk|gsk|key|xai|nvapi)-[\w*.…-]{3,}|Bearer\s+\S+|\S*\*{2,}\S*", re.I
-)
+_UNIT = r"(?i)(\d+(?:\.\d+)?)\s*(ms|milli|h|m|s)"
+_SECRET = r"(?i)\b(?:sk|pk|rk|gsk|key|xai|nvapi)-[\w*.…-]{3,}|Bearer\s+\S+|\S*\*{2,}\S*"
 
 
 def from_response(
@@ -132,27 +122,29 @@ def from_body(
     code, param, text = _words(value)
     inner = code if code.isdigit() and 400 <= int(code) < 600 else ""
     seen = int(inner) if inner and status in (0, 200) else status
-    base = Trouble("fail", "protocol", seen, code, param, hide(text, key)[:_SHOWN])
+    base = Trouble("fail", "protocol", seen, hide(code, key)[:80], param, hide(text, key)[:_SHOWN])
     wait = retry_after(headers or {}, text)
     return _classified(replace(base, wait=wait), f"{code} {text}")
 
 
 def _classified(base: Trouble, words: str) -> Trouble:
     status = base.status
-    if _QUOTA.search(words) or status == 402:
+    if re.search(_QUOTA, words) or status == 402:
         return _fail(base, "quota", "Look at the account's plan and balance at the service.")
-    throttled = status in (429, 503, 529) or (_THROTTLE.search(words) and status not in (400, 422))
+    throttled = status in (429, 503, 529) or (
+        re.search(_THROTTLE, words) and status not in (400, 422)
+    )
     if throttled and not (status == 429 and base.wait is not None and base.wait > LONGEST_WAIT):
         return replace(base, action="retry", kind="rate_limit")
     if throttled:
         return _fail(base, "rate_limit", f"Wait {base.wait:.0f} seconds, then run it again.")
-    if status in (401, 403) or (_AUTH.search(words) and status in (0, 200)):
+    if status in (401, 403) or (re.search(_AUTH, words) and status in (0, 200)):
         return _fail(base, "auth", "Check OPENAI_API_KEY, and that it may use OPENAI_MODEL.")
-    if _FILTER.search(words):
+    if re.search(_FILTER, words):
         return _fail(base, "refused", "Word the task differently, or use another model.")
-    if _OVERFLOW.search(words) and not _OUTPUT_CAP.search(words):
+    if re.search(_OVERFLOW, words) and not re.search(_OUTPUT_CAP, words):
         return replace(base, action="compact", window=_window(base.text))
-    if _TOOLS_OFF.search(words):
+    if re.search(_TOOLS_OFF, words):
         return _fail(
             base,
             "config",
@@ -244,7 +236,7 @@ def hide(text: str, key: str = "") -> str:
     """Take keys out of a text, whole ones and the parts that services echo."""
     if len(key) > 3:
         text = text.replace(key, "[key]")
-    return _SECRET.sub("[key]", text)
+    return re.sub(_SECRET, "[key]", text)
 
 
 def retry_after(headers: Mapping[str, str], text: str) -> float | None:
@@ -255,12 +247,12 @@ def retry_after(headers: Mapping[str, str], text: str) -> float | None:
             return float(said) / scale
         if said and (date := email.utils.parsedate_tz(said)):
             return max(0.0, email.utils.mktime_tz(date) - time.time())
-    if found := _IN_TEXT.search(text):
+    if found := re.search(_IN_TEXT, text):
         scales = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "milli": 0.001}
-        return sum(float(n) * scales[unit.lower()] for n, unit in _UNIT.findall(found[1]))
+        return sum(float(n) * scales[unit.lower()] for n, unit in re.findall(_UNIT, found[1]))
     return None
 
 
 def _window(text: str) -> int | None:
-    found = _WINDOW.search(text)
+    found = re.search(_WINDOW, text)
     return int(found[1] or found[2]) if found else None

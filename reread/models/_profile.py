@@ -84,9 +84,11 @@ def _said(pattern: str, words: str) -> bool:
 
 def _history(profile: Profile, words: str, sent: Mapping[str, Any]) -> Profile | None:
     """Refusals of a message: its role, its content, its order, or a field of it."""
-    for field_name in ("reasoning_content", "reasoning_details", "reasoning", "thought_signature"):
-        if field_name in words:
-            return _reasoning(profile, field_name, words)
+    if found := re.search(
+        r"\b(reasoning_content|reasoning_details|thought_signature|(?<=['\"`.])reasoning(?=['\"`]))",
+        words,
+    ):
+        return _reasoning(profile, found[1], words)
     if _said(r"image(?:_url)?\b", words):
         return replace(profile, images="user" if profile.images == "tool" else "none")
     if _said(r"tool.?call.?ids?.{0,120}(?:length|format|must be|too long|a-z)", words):
@@ -162,7 +164,8 @@ def _cap(profile: Profile, words: str, sent: Mapping[str, Any]) -> Profile | Non
         return replace(profile, renamed={**profile.renamed, original: other})
     bound = re.search(
         r"(?:less than or equal to|at most|<=|maximum(?: of| value)?|up to|exceed"
-        r"|not? (?:more|greater|larger) than|range of \[\d+,|between \d+ and)\W*(?:is\W*)?(\d+)",
+        r"|not? (?:more|greater|larger) than|range of[^\[]{0,24}\[\d+,|between \d+ and)"
+        r"\W*(?:is\W*)?(\d+)",
         words,
         re.IGNORECASE,
     )

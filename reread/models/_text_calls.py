@@ -15,33 +15,31 @@ from typing import Any
 
 from agent_runtime import Tool
 
-_THINK = re.compile(r"\A\s*<(think|thinking|thought)>(.*?)</\1>\s*", re.DOTALL | re.IGNORECASE)
-_LATE_THINK = re.compile(r"\A(?:(?!<think).)*?</think>\s*", re.DOTALL)
-_WRAPPED = re.compile(
-    r"<(tool_call|toolcall|tool_calls|function_call|function_calls|minimax:tool_call)>(.*?)</\1>",
-    re.DOTALL,
+# Kept as text: `re` compiles what is used and keeps it, and most runs use none of these.
+_THINK = r"(?si)\A\s*<(think|thinking|thought)>(.*?)</\1>\s*"
+_LATE_THINK = r"(?s)\A(?:(?!<think).)*?</think>\s*"
+_WRAPPED = (
+    r"(?s)<(tool_call|toolcall|tool_calls|function_call|function_calls|minimax:tool_call)>"
+    r"(.*?)</\1>"
 )
-_NAMED = re.compile(r"<function=([\w.-]+)>(.*?)</function>", re.DOTALL)
-_INVOKED = re.compile(r"<invoke\s+name=\"([\w.-]+)\"\s*>(.*?)</invoke>", re.DOTALL)
-_PARAMETER = re.compile(r"<parameter(?:=|\s+name=\")([\w.-]+)\"?\s*>(.*?)</parameter>", re.DOTALL)
-_HARMONY = re.compile(
-    r"(?:<\|start\|>assistant)?(?:<\|channel\|>)?\s*(?:commentary|analysis)?\s*to=functions\.([\w-]+)"
-    r".*?<\|message\|>(.*?)(?:<\|call\|>|<\|end\|>|\Z)",
-    re.DOTALL,
+_NAMED = r"(?s)<function=([\w.-]+)>(.*?)</function>"
+_INVOKED = r"(?s)<invoke\s+name=\"([\w.-]+)\"\s*>(.*?)</invoke>"
+_PARAMETER = r"(?s)<parameter(?:=|\s+name=\")([\w.-]+)\"?\s*>(.*?)</parameter>"
+_HARMONY = (
+    r"(?s)(?:<\|start\|>assistant)?(?:<\|channel\|>)?\s*(?:commentary|analysis)?"
+    r"\s*to=functions\.([\w-]+).*?<\|message\|>(.*?)(?:<\|call\|>|<\|end\|>|\Z)"
 )
-_DEEPSEEK = re.compile(
-    r"<\uff5ctool▁call▁begin\uff5c>(?:function<\uff5ctool▁sep\uff5c>)?([\w.-]+)(?:<\uff5ctool▁sep\uff5c>|\s)\s*(.*?)<\uff5ctool▁call▁end\uff5c>",
-    re.DOTALL,
+_DEEPSEEK = (
+    r"(?s)<\uff5ctool▁call▁begin\uff5c>(?:function<\uff5ctool▁sep\uff5c>)?([\w.-]+)"
+    r"(?:<\uff5ctool▁sep\uff5c>|\s)\s*(.*?)<\uff5ctool▁call▁end\uff5c>"
 )
-_DEEPSEEK_FRAME = re.compile(r"<\uff5ctool▁calls▁(?:begin|end)\uff5c>")
-_PREFIXED = re.compile(
-    r"\A\s*(?:<\|python_tag\|>|\[TOOL_CALLS\]|<\|tool_call\|>)\s*(.*)\Z", re.DOTALL
-)
-_MISTRAL_ARGS = re.compile(r"\A\s*\[TOOL_CALLS\]\s*([\w.-]+)\s*(?:\[ARGS\])?\s*(\{.*)\Z", re.DOTALL)
-_FENCE = re.compile(r"\A\s*```(?:json|tool_call|tool_code)?[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
-_ANY_FENCE = re.compile(r"```(?:json|tool_call|tool_code)?[ \t]*\n(.*?)\n?```", re.DOTALL)
-_UNCLOSED = re.compile(r"<(?:tool_call|function_call)>\s*\{\s*\"name\":\s*\"([\w.-]+)\"")
-_MARKS = re.compile(
+_DEEPSEEK_FRAME = r"<\uff5ctool▁calls▁(?:begin|end)\uff5c>"
+_PREFIXED = r"(?s)\A\s*(?:<\|python_tag\|>|\[TOOL_CALLS\]|<\|tool_call\|>)\s*(.*)\Z"
+_MISTRAL_ARGS = r"(?s)\A\s*\[TOOL_CALLS\]\s*([\w.-]+)\s*(?:\[ARGS\])?\s*(\{.*)\Z"
+_FENCE = r"(?s)\A\s*```(?:json|tool_call|tool_code)?[ \t]*\n(.*?)\n?```\s*\Z"
+_ANY_FENCE = r"(?s)```(?:json|tool_call|tool_code)?[ \t]*\n(.*?)\n?```"
+_UNCLOSED = r"<(?:tool_call|function_call)>\s*\{\s*\"name\":\s*\"([\w.-]+)\""
+_MARKS = (
     r"</?(?:tool_call|toolcall|tool_calls|function_calls?|invoke|minimax:tool_call|tool_response"
     r"|function_response|function_results)\b"
     r"|<function=|<\|python_tag\|>|\[TOOL_CALLS\]|<\|tool_call|<\uff5ctool▁|<\|channel\|>|to=functions\."
@@ -67,6 +65,8 @@ class Read:
 def read_text(text: str, tools: Mapping[str, Tool]) -> Read:
     """Look for thoughts and calls in what a model said."""
     rest, reasoning = _split_thoughts(text)
+    if not any(letter in rest for letter in "<[{`"):
+        return Read(rest, reasoning)
     calls = _calls(rest, tools)
     if calls and all(name in tools for name, _ in calls):
         return Read("", reasoning, tuple(calls))
@@ -77,13 +77,12 @@ def _split_thoughts(text: str) -> tuple[str, str]:
     if "think" not in text and "thought" not in text:
         return text, ""
     thoughts: list[str] = []
-    while found := _THINK.match(text):
+    while found := re.match(_THINK, text):
         thoughts.append(found[2].strip())
         text = text[found.end() :]
-    if not thoughts and "</think>" in text and (late := _LATE_THINK.match(text)):
-        thoughts.append(
-            late[0].replace("</think>", "").strip()
-        )  # the opening tag was in the prompt
+    if not thoughts and "</think>" in text and (late := re.match(_LATE_THINK, text)):
+        # The opening tag stood in the prompt.
+        thoughts.append(late[0].replace("</think>", "").strip())
         text = text[late.end() :]
     return text, "\n".join(thoughts)
 
@@ -91,32 +90,32 @@ def _split_thoughts(text: str) -> tuple[str, str]:
 def _calls(text: str, tools: Mapping[str, Tool]) -> list[tuple[str, Any]]:
     """Return the calls, if the text consists of them; else nothing."""
     stripped = text.strip()
-    if found := _MISTRAL_ARGS.match(stripped):
+    if found := re.match(_MISTRAL_ARGS, stripped):
         return [(found[1], found[2])]
     for pattern in (_HARMONY, _DEEPSEEK):
-        bare = _DEEPSEEK_FRAME.sub("", stripped)
-        found_all = pattern.findall(bare)
-        if found_all and not pattern.sub("", bare).strip():
+        bare = re.sub(_DEEPSEEK_FRAME, "", stripped)
+        found_all = re.findall(pattern, bare)
+        if found_all and not re.sub(pattern, "", bare).strip():
             return [(name, _unfenced(arguments)) for name, arguments in found_all]
-    wrapped = _WRAPPED.findall(stripped)
-    if wrapped and not _WRAPPED.sub("", stripped).strip():
+    wrapped = re.findall(_WRAPPED, stripped)
+    if wrapped and not re.sub(_WRAPPED, "", stripped).strip():
         found_calls = [_inside(body, tools) for _, body in wrapped]
         return [call for calls in found_calls for call in calls] if all(found_calls) else []
-    if prefixed := _PREFIXED.match(stripped):
+    if prefixed := re.match(_PREFIXED, stripped):
         return _json_calls(prefixed[1].removesuffix("<|eom_id|>"))
     return _inside(stripped, tools)
 
 
 def _inside(body: str, tools: Mapping[str, Tool]) -> list[tuple[str, Any]]:
     for pattern in (_NAMED, _INVOKED):
-        found = pattern.findall(body)
-        if found and not pattern.sub("", body).strip():
+        found = re.findall(pattern, body)
+        if found and not re.sub(pattern, "", body).strip():
             return [(name, _parameters(inner, tools.get(name))) for name, inner in found]
     return _json_calls(_unfenced(body))
 
 
 def _unfenced(text: str) -> str:
-    found = _FENCE.match(text)
+    found = re.match(_FENCE, text)
     return found[1] if found else text.strip()
 
 
@@ -151,7 +150,7 @@ def _json_call(value: Any) -> tuple[str, Any] | None:
 
 def _parameters(body: str, tool: Tool | None) -> Any:
     """Read XML parameters: text where the schema says text, JSON otherwise."""
-    found = _PARAMETER.findall(body)
+    found = re.findall(_PARAMETER, body)
     if not found:
         return body.strip()
     kinds = tool.parameters.get("properties", {}) if tool else {}
@@ -170,10 +169,10 @@ def _parameter(value: str, schema: Mapping[str, Any]) -> Any:
 
 def _shows_call(text: str, tools: Mapping[str, Tool]) -> bool:
     """Say whether the text is meant as a call, or as a tool's answer; prose about calls is not."""
-    if _MARKS.match(text.strip()):
+    if re.match(_MARKS, text.strip()):
         return True
-    blocks = [body for _, body in _WRAPPED.findall(text)] + _ANY_FENCE.findall(text)
+    blocks = [body for _, body in re.findall(_WRAPPED, text)] + re.findall(_ANY_FENCE, text)
     shown = [name for body in blocks for name, _ in _inside(body.strip(), tools)]
-    shown += [name for name, _ in (*_NAMED.findall(text), *_INVOKED.findall(text))]
-    shown += [name for name in _UNCLOSED.findall(text)]
+    shown += [name for name, _ in (*re.findall(_NAMED, text), *re.findall(_INVOKED, text))]
+    shown += [name for name in re.findall(_UNCLOSED, text)]
     return any(name in tools for name in shown)

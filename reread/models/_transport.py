@@ -10,7 +10,10 @@ What the package raises may hold the key in what it chains, so none of it leaves
 from __future__ import annotations
 
 import asyncio
+import gc
+import sys
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 CONNECT_TIMEOUT = 10.0
+ERROR_BYTES = 64 << 10
+ANSWER_BYTES = 64 << 20
+"""Of a body, plain or streamed; more is no answer of a model."""
 AFTER_DONE = 0.5
 """Seconds to wait for the end of a stream that has said it is done, to keep the connection."""
 
@@ -58,9 +64,9 @@ class Service:
 
     async def post(self, path: str, body: bytes) -> Answer:
         """Send a request. Raises Troubled for everything that is no 2xx answer."""
-        import httpx2
-
         shared = self._shared()
+        import httpx2  # comes with the package, which `_shared` has loaded
+
         url = self._urls.get(path) or self._urls.setdefault(
             path, httpx2.URL(self._settings.base_url + path)
         )
@@ -72,10 +78,13 @@ class Service:
             response = await shared.http.send(request, stream=True)
             if response.is_success:
                 return Answer(response, self._settings)
-            await response.aread()
+            said = await Answer(response, self._settings).start(ERROR_BYTES)
+            await response.aclose()
             trouble = from_response(
-                response.status_code, response.headers, response.content, key=self._settings.key
+                response.status_code, response.headers, said, key=self._settings.key
             )
+        except Troubled as troubled:
+            trouble = troubled.trouble
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             trouble = unreachable(error, self._settings)
         raise Troubled(trouble)
@@ -114,16 +123,32 @@ class Answer:
         """Yield the body. Raises Troubled when it breaks off."""
         import httpx2
 
+        left = ANSWER_BYTES
         packed = self._response.headers.get("content-encoding", "identity") != "identity"
         source = self._response.aiter_bytes() if packed else self._response.aiter_raw()
         trouble: Trouble
         try:
             async for chunk in source:
                 yield chunk
-            return
+                left -= len(chunk)
+                if left < 0:
+                    break
+            else:
+                return
+            trouble = Trouble("fail", "protocol", text=f"more than {ANSWER_BYTES} bytes came")
         except (httpx2.HTTPError, httpx2.StreamError) as error:
             trouble = unreachable(error, self._settings)
         raise Troubled(trouble)
+
+    async def start(self, limit: int) -> bytes:
+        """Return the first bytes of the body, at least so many if there are. Raises Troubled."""
+        found = b""
+        async with aclosing(self.chunks()) as chunks:
+            async for chunk in chunks:
+                found += chunk
+                if len(found) >= limit:
+                    break
+        return found
 
     async def aclose(self) -> None:
         """Let go of the connection."""
@@ -135,7 +160,26 @@ class Answer:
             return  # it was broken already; what matters was said
 
 
+def _load_package() -> None:
+    """Import the package without looking for garbage in it meanwhile: it makes 400,000 objects.
+
+    They stay for as long as the process lives, so later searches need not walk them either.
+    """
+    if "openai" in sys.modules:
+        return
+    searching = gc.isenabled()
+    gc.disable()
+    try:
+        import openai  # noqa: F401 - 0.4 s, so only where a model is asked
+
+        gc.freeze()
+    finally:
+        if searching:
+            gc.enable()
+
+
 def _open(settings: Settings) -> _Shared:
+    _load_package()
     import httpx2
     from openai import AsyncOpenAI, DefaultAioHttpClient
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from agent_runtime import Failure
-from reread.sandbox import _probe, bwrap, landlock, none, seatbelt
+from reread.sandbox import _probe, bwrap, landlock, namespaces, none, seatbelt
 from reread.sandbox._client import Child, Ended, spawn
 from reread.sandbox._fence import Fence, Launch, Mechanism, View
 from reread.sandbox._system import interpreter
@@ -34,7 +34,7 @@ __all__ = [
     "spawn",
 ]
 
-MECHANISMS: tuple[Mechanism, ...] = (bwrap, landlock, seatbelt, none)
+MECHANISMS: tuple[Mechanism, ...] = (namespaces, bwrap, landlock, seatbelt, none)
 """In the order in which they are tried."""
 
 fault = _probe.fault

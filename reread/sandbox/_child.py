@@ -17,12 +17,15 @@ import struct
 from typing import Any
 
 from reread.sandbox import _landlock
+from reread.sandbox._kinds import OPEN
 
 SIZE = struct.Struct("=I")
 REHEARSAL: dict[str, Any] = {"argv": [], "env": {}, "limits": {"cpu": 1.0}, "files": {"1": ""}}
 
 
-def wait_and_become(requests: socket.socket, up: socket.socket, writers: tuple[int, int]) -> None:
+def wait_and_become(
+    requests: socket.socket, up: socket.socket, writers: tuple[int, int], kind: str
+) -> None:
     """Take one request and exec; return where there will be none, or it could not be started.
 
     A request comes as [channel, stdin, stdout, stderr]; its words come over the channel.
@@ -31,6 +34,7 @@ def wait_and_become(requests: socket.socket, up: socket.socket, writers: tuple[i
     """
     os.setsid()
     _landlock.die_with_parent(signal.SIGKILL)
+    problem = _prepare(kind)
     _rehearse()
     taken, descriptors, _, _ = socket.recv_fds(requests, 1, 4)
     if not taken:
@@ -43,6 +47,8 @@ def wait_and_become(requests: socket.socket, up: socket.socket, writers: tuple[i
     socket.send_fds(up, [SIZE.pack(len(words))], passed)
     up.sendall(words)
     try:
+        if problem:
+            raise OSError(problem)
         for descriptor in descriptors:
             os.set_inheritable(descriptor, False)  # what comes through a socket is inherited
         if request["capture"]:
@@ -50,6 +56,19 @@ def wait_and_become(requests: socket.socket, up: socket.socket, writers: tuple[i
         _become(request, streams, status_writer)
     except (OSError, ValueError) as error:
         up.sendall(f"{request['argv'][0]}: {error}".encode())
+
+
+def _prepare(kind: str) -> str:
+    """Make what takes time before anybody waits for it; return why it could not be made."""
+    if not kind:
+        return ""
+    from reread.sandbox import _namespaces  # most keepers have no use for it
+
+    try:
+        _namespaces.enter(network=kind == OPEN)
+    except OSError as error:
+        return str(error)
+    return ""
 
 
 def receive(channel: socket.socket) -> bytes:
@@ -75,6 +94,11 @@ def _rehearse() -> None:
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.getrlimit(resource.RLIMIT_NOFILE)
+    _landlock.no_new_privileges()
+    _landlock.abi()
+    _hand_over(writer_of_nothing := os.dup(2), bytes.fromhex("00"))
+    os.close(writer_of_nothing)
     reader, writer = socket.socketpair()
     with reader, writer:
         socket.send_fds(writer, [b"r"], [writer.fileno()])
@@ -90,6 +114,12 @@ def _become(request: dict[str, Any], streams: list[int], status: int) -> None:
         os.dup2(status, request["status_fd"])
     for number, content in request["files"].items():
         _hand_over(int(number), bytes.fromhex(content))
+    for number, path in request["opened"].items():
+        os.dup2(os.open(path, os.O_RDONLY | os.O_CLOEXEC), int(number))
+    if request["mounts"] is not None:
+        from reread.sandbox import _namespaces
+
+        _namespaces.finish(request["mounts"])
     os.chdir(request["cwd"])
     _set_limits(request["limits"])
     if request["landlock"]:
@@ -117,7 +147,8 @@ def _set_limits(limits: dict[str, Any]) -> None:
         "RLIMIT_NOFILE": (limits["open_files"], limits["open_files"]),
         "RLIMIT_FSIZE": (limits["file_size"], limits["file_size"]),
         "RLIMIT_CPU": (cpu + 1, cpu + 6),
-        "RLIMIT_DATA": (2 * limits["memory"], 2 * limits["memory"]),
+        # far above the limit, so that it is the watcher that names the cause
+        "RLIMIT_DATA": (4 * limits["memory"], 4 * limits["memory"]),
     }
     for name, (soft, hard) in wanted.items():
         kind = getattr(resource, name, None)
@@ -129,14 +160,14 @@ def _set_limits(limits: dict[str, Any]) -> None:
         resource.setrlimit(kind, (soft, hard))
 
 
-def fork(requests: socket.socket, writers: tuple[int, int]) -> tuple[int, socket.socket]:
+def fork(requests: socket.socket, writers: tuple[int, int], kind: str) -> tuple[int, socket.socket]:
     """Fork a waiting child; return its process id and the socket that it talks up to."""
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
         ours.close()
         with contextlib.suppress(BaseException):  # nothing of a supervisor may run in here
-            wait_and_become(requests, theirs, writers)
+            wait_and_become(requests, theirs, writers, kind)
         os._exit(127)
     theirs.close()
     return pid, ours

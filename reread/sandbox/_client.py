@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 
 from agent_runtime import Failure
 from reread.sandbox._fence import Fence, Launch
+from reread.sandbox._kinds import CLOSED, OPEN
 from reread.values import Code
 
 # The keeper needs four small modules of ours and not the package's facade.
@@ -31,7 +32,7 @@ for name in ("reread", "reread.sandbox"):
     module.__path__ = [sys.argv[1] + "/" + name.replace(".", "/")]
     sys.modules[name] = module
 from reread.sandbox import _keeper
-_keeper.main(int(sys.argv[2]))
+_keeper.main(int(sys.argv[2]), sys.argv[3])
 """
 ROOT = Path(__file__).resolve().parent.parent.parent
 GRACE_SECONDS = 10.0
@@ -67,9 +68,10 @@ class Ended:
 
 
 class _Keeper:
-    """The one keeper process of this program, started when first needed."""
+    """One keeper process of this program for each kind of child, started when first needed."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
@@ -90,7 +92,7 @@ class _Keeper:
         ours, theirs = socket.socketpair()
         number = theirs.fileno()
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", BOOT, str(ROOT), str(number)],
+            [sys.executable, "-I", "-S", "-c", BOOT, str(ROOT), str(number), self._kind],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             pass_fds=[number],
@@ -113,7 +115,7 @@ class _Keeper:
                     self._process.wait(GRACE_SECONDS)
 
 
-_keeper = _Keeper()
+_keepers = {kind: _Keeper(kind) for kind in ("", CLOSED, OPEN)}
 
 
 class Child:
@@ -220,12 +222,18 @@ def spawn(
     Raises:
         Failure: sandbox_failed, if the keeper cannot be reached.
     """
+    if not hasattr(socket, "send_fds"):
+        raise Failure(
+            Code.sandbox_failed,
+            f"Scripts cannot be started on {sys.platform}: it has neither fork nor unix sockets.",
+            "Run it on Linux, on macOS, or in a Linux container (WSL will do).",
+        )
     ours, theirs = socket.socketpair()
     null = os.open(os.devnull, os.O_RDWR)
     try:
         streams = [null if s is None else s if isinstance(s, int) else s.fileno()
                    for s in (stdin, stdout, stderr)]  # fmt: skip
-        _keeper.hand_over([theirs.fileno(), *streams])
+        _keepers[launch.kind].hand_over([theirs.fileno(), *streams])
         request = json.dumps(_request(launch, fence, capture)).encode()
         ours.sendall(struct.pack("=I", len(request)) + request)
     except OSError as error:
@@ -247,9 +255,11 @@ def _request(launch: Launch, fence: Fence, capture: bool) -> dict[str, Any]:
         "argv": list(launch.argv),
         "env": dict(launch.env),
         "cwd": str(fence.cwd) if not launch.status_fd else "/",
+        "mounts": launch.mounts,
         "landlock": launch.landlock,
         "seccomp": launch.seccomp,
         "files": {str(number): content for number, content in launch.files.items()},
+        "opened": {str(number): path for number, path in launch.opened.items()},
         "status_fd": launch.status_fd,
         "capture": capture,
         "limits": {

@@ -62,6 +62,9 @@ class Launch:
         landlock: `LandlockRules` as a dict, applied before exec; `None` for no ruleset.
         seccomp: filter program applied before exec, as hex; '' for none.
         files: descriptor number → content that `argv` reads from it, as hex.
+        opened: descriptor number → path of a file that `argv` reads from it.
+        kind: of the keeper whose child it is.
+        mounts: (ro or rw, source, target) for a child in namespaces; `None` for a plain one.
         status_fd: descriptor on which `argv` reports the child's exit (bubblewrap's JSON); 0 for
             none.
     """
@@ -71,6 +74,9 @@ class Launch:
     landlock: Mapping[str, Any] | None = None
     seccomp: str = ""
     files: Mapping[int, str] = field(default_factory=dict)
+    opened: Mapping[int, str] = field(default_factory=dict)
+    mounts: Sequence[tuple[str, str, str]] | None = None
+    kind: str = ""
     status_fd: int = 0
 
 

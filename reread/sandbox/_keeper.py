@@ -17,11 +17,16 @@ import socket
 
 from reread.sandbox import _supervisor
 
-REFILL_SECONDS = 0.005
+REFILL_SECONDS = 0.25
 
 
-def main(descriptor: int) -> None:
-    """Keep one supervisor listening at the socket, until its other end is closed."""
+def main(descriptor: int, kind: str) -> None:
+    """Keep one supervisor listening at the socket, until its other end is closed.
+
+    kind: '' for a plain child, or the namespaces that it enters before it waits.
+    """
+    if kind:
+        from reread.sandbox import _namespaces  # noqa: F401  # once, for all that are forked
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended supervisors need no collecting
     os.set_inheritable(descriptor, False)
@@ -33,7 +38,7 @@ def main(descriptor: int) -> None:
         reader, writer = os.pipe()
         if os.fork() == 0:
             os.close(reader)
-            _supervisor.main(requests, writer)
+            _supervisor.main(requests, writer, kind)
             os._exit(0)
         os.close(writer)
         taken = os.read(reader, 1) != b""  # nothing: it ended without work, as we do then

@@ -8,6 +8,7 @@ sockets and signals from 6. It never holds stat, chmod, utime, UDP or named unix
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import struct
 import sys
@@ -39,15 +40,18 @@ SECCOMP_MODE_FILTER = 2
 CAPABILITY_VERSION_3 = 0x20080522
 
 
-def _libc() -> ctypes.CDLL:
+@functools.cache
+def libc() -> ctypes.CDLL:
+    """Return the C library."""
     return ctypes.CDLL(None, use_errno=True)
 
 
+@functools.cache
 def abi() -> int:
     """Return the version that this kernel speaks, 0 for none."""
     if sys.platform != "linux":
         return 0
-    found = _libc().syscall(CREATE_RULESET, None, ctypes.c_size_t(0), VERSION_FLAG)
+    found = libc().syscall(CREATE_RULESET, None, ctypes.c_size_t(0), VERSION_FLAG)
     return max(0, int(found))
 
 
@@ -68,17 +72,17 @@ def restrict(rules: Mapping[str, Any]) -> None:
     tcp = TCP if rules["tcp"] and version >= 4 else 0
     scope = SCOPE if rules["scope"] and version >= 6 else 0
     attributes = struct.pack("=QQQ", files, tcp, scope)[: _attribute_size(version)]
-    libc = _libc()
-    ruleset = _check(libc.syscall(CREATE_RULESET, attributes, len(attributes), 0))
+    c = libc()
+    ruleset = _check(c.syscall(CREATE_RULESET, attributes, len(attributes), 0))
     write = sum(WRITE)
     for paths, rights in (
         (rules["read"], READ),
         (rules["write"], write),
         (rules["devices"], DEVICE),
     ):
-        _grant(libc, ruleset, paths, rights & files)
+        _grant(c, ruleset, paths, rights & files)
     no_new_privileges()
-    _check(libc.syscall(RESTRICT_SELF, ruleset, 0))
+    _check(c.syscall(RESTRICT_SELF, ruleset, 0))
     os.close(ruleset)
 
 
@@ -86,7 +90,7 @@ def _attribute_size(version: int) -> int:
     return 8 if version < 4 else 16 if version < 6 else 24
 
 
-def _grant(libc: ctypes.CDLL, ruleset: int, paths: Iterable[str], rights: int) -> None:
+def _grant(c: ctypes.CDLL, ruleset: int, paths: Iterable[str], rights: int) -> None:
     for path in paths:
         try:
             descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -95,13 +99,13 @@ def _grant(libc: ctypes.CDLL, ruleset: int, paths: Iterable[str], rights: int) -
         allowed = rights if os.path.isdir(path) else rights & ON_FILES  # noqa: PTH112
         if allowed:
             rule = struct.pack("=Qi", allowed, descriptor)
-            _check(libc.syscall(ADD_RULE, ruleset, PATH_BENEATH, rule, 0))
+            _check(c.syscall(ADD_RULE, ruleset, PATH_BENEATH, rule, 0))
         os.close(descriptor)
 
 
 def no_new_privileges() -> None:
     """Give up gaining privileges by exec, for good."""
-    _check(_libc().prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    _check(libc().prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 
 
 def filter_calls(program: bytes) -> None:
@@ -112,29 +116,29 @@ def filter_calls(program: bytes) -> None:
 
     no_new_privileges()
     described = Program(len(program) // 8, program)
-    _check(_libc().prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(described), 0, 0))
+    _check(libc().prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(described), 0, 0))
 
 
 def drop_capabilities() -> None:
     """Give up what a root process may do beyond its user id; nothing gives it back by exec."""
-    libc = _libc()
+    c = libc()
     for number in range(64):
-        libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)  # refused where there is nothing to drop
+        c.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)  # refused where there is nothing to drop
     no_new_privileges()
     header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
-    _check(libc.capset(header, bytes(24)))
+    _check(c.capset(header, bytes(24)))
 
 
 def become_subreaper() -> None:
     """Become the parent of every orphan among the descendants."""
     if sys.platform == "linux":
-        _check(_libc().prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+        _check(libc().prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 
 
 def die_with_parent(signal_number: int) -> None:
     """Get this signal when the parent ends."""
     if sys.platform == "linux":
-        _check(_libc().prctl(PR_SET_PDEATHSIG, signal_number, 0, 0, 0))
+        _check(libc().prctl(PR_SET_PDEATHSIG, signal_number, 0, 0, 0))
 
 
 def _check(result: int) -> int:

@@ -34,13 +34,13 @@ NEWS_SECONDS = 0.1
 NEWS_BYTES = 2048
 
 
-def main(requests: socket.socket, taken: int) -> None:
+def main(requests: socket.socket, taken: int, kind: str) -> None:
     """Have a child wait for one request, say that it was taken, and watch what it becomes."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _landlock.become_subreaper()
     pipes = [os.pipe(), os.pipe()]
-    child, below = _child.fork(requests, (pipes[0][1], pipes[1][1]))
+    child, below = _child.fork(requests, (pipes[0][1], pipes[1][1]), kind)
     requests.close()
     for _, writer in pipes:
         os.close(writer)
@@ -169,19 +169,21 @@ class Supervisor:
             left = left[os.write(self.logs[reader], left) :]
         if size > room:
             self.verdict = self.verdict or "output"
-        if size:
-            self._report(self.logs[reader], number)
         return size > 0
 
-    def _report(self, log: int, number: int) -> None:
+    def _report(self, now: float) -> None:
         """Tell the newest output, at most every NEWS_SECONDS."""
-        now = time.monotonic()
-        if now - self.news_at >= NEWS_SECONDS and select.select([], [self.channel], [], 0)[1]:
-            self.news_at = now  # a program that does not listen must not stop its supervisor
+        if now - self.news_at < NEWS_SECONDS:
+            return
+        self.news_at = now
+        for reader, log in self.logs.items():
+            number = self.numbers[reader]
             at = max(self.news_from[number], self.sizes[number] - NEWS_BYTES)
-            news = os.pread(log, self.sizes[number] - at, at)
-            self.news_from[number] = self.sizes[number]
-            _tell(self.channel, "output", news.decode("utf-8", "replace"))
+            # A program that does not listen must not stop its supervisor.
+            if at < self.sizes[number] and select.select([], [self.channel], [], 0)[1]:
+                news = os.pread(log, self.sizes[number] - at, at)
+                self.news_from[number] = self.sizes[number]
+                _tell(self.channel, "output", news.decode("utf-8", "replace"))
 
     def _tick(self) -> None:
         """Look at what the tree uses and name the first limit that it passed."""
@@ -189,6 +191,7 @@ class Supervisor:
         if now - self.started > self.limits["timeout"]:
             self.verdict = "timeout"
             return
+        self._report(now)
         pids = _tree.descendants(os.getpid())
         used = _tree.use(pids)
         gone = resource.getrusage(resource.RUSAGE_CHILDREN)

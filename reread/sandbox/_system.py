@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LIBRARIES = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-SETTINGS = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/fonts")
+SETTINGS = ("/etc/alternatives", "/etc/fonts")
 NAME_SERVICE = (
     *("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.conf"),
     *("/etc/host.conf", "/etc/services", "/etc/ssl", "/etc/ca-certificates", "/etc/pki"),

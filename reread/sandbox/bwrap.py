@@ -17,15 +17,16 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from reread.sandbox import _landlock, _seccomp, _system
+from reread.sandbox import _landlock, _mounts, _seccomp, _system
 from reread.sandbox._fence import Fence, Launch
 from reread.values import Isolation
 
 NAME = "bwrap"
 RANK = 2
 MOUNTS = True
-SECCOMP_FD, STATUS_FD, PASSWD_FD, GROUP_FD, ZONE_FD = 100, 101, 102, 103, 104
-MAX_ZONE_BYTES = 32 << 10  # it must fit into a pipe
+SECCOMP_FD, STATUS_FD, PASSWD_FD, GROUP_FD = 100, 101, 102, 103
+FIRST_COPY_FD = 104
+COPIES = ("/etc/localtime", "/etc/ld.so.cache")
 DEVICES = ("null", "zero", "urandom")
 DEVICE_LINKS = {
     "random": "urandom",
@@ -84,18 +85,18 @@ def launch(fence: Fence, argv: Sequence[str]) -> Launch:
     return Launch(
         command,
         {"PATH": "/usr/bin:/bin"},  # it is process 1 in there, and /proc shows this to the script
-        landlock=_scope(),
+        landlock=scope(),
         files={
             SECCOMP_FD: _seccomp.build(families, shared_world=False).hex(),
             PASSWD_FD: _account(f"x:{os.getuid()}:{os.getgid()}::{_home(fence)}:/bin/sh"),
             GROUP_FD: _account(f"x:{os.getgid()}:"),
-            ZONE_FD: _zone().hex(),
         },
+        opened=_copies(),
         status_fd=STATUS_FD,
     )
 
 
-def _scope() -> dict[str, object] | None:
+def scope() -> dict[str, object] | None:
     """Return rules that keep signals and abstract sockets inside; files are the mounts' business.
 
     A ruleset that handles files would forbid bubblewrap its mounts.
@@ -109,11 +110,11 @@ def _account(fields: str) -> str:
     return f"script:{fields}\n".encode().hex()
 
 
-def _zone() -> bytes:
-    try:
-        return Path("/etc/localtime").read_bytes()[:MAX_ZONE_BYTES]
-    except OSError:
-        return b""
+@functools.cache
+def _copies() -> dict[int, str]:
+    """Return descriptor → small file of the system that is copied: cheaper than a mount."""
+    there = (path for path in COPIES if Path(path).is_file())
+    return dict(enumerate(there, FIRST_COPY_FD))
 
 
 def _home(fence: Fence) -> Path:
@@ -136,7 +137,9 @@ def _root(fence: Fence) -> list[str]:
 @functools.cache
 def _system_mounts(network: bool) -> tuple[str, ...]:
     words = ["--file", str(PASSWD_FD), "/etc/passwd", "--file", str(GROUP_FD), "/etc/group"]
-    words += ["--file", str(ZONE_FD), "/etc/localtime", "--proc", "/proc"]
+    for number, path in _copies().items():
+        words += ["--file", str(number), path]
+    words += ["--proc", "/proc"]
     for library in map(Path, _system.LIBRARIES):
         if library.is_symlink():
             words += ["--symlink", str(library.readlink()), str(library)]
@@ -161,19 +164,8 @@ def _shared(fence: Fence) -> list[str]:
 
 
 def _named(fence: Fence) -> list[str]:
-    """Return a mount for all that the fence names; what another one shows already needs none."""
-    how = {folder: ("--ro-bind", folder) for folder in fence.readable}
-    how |= {folder: ("--bind", folder) for folder in fence.changeable}
-    how |= {view.target: ("--ro-bind", view.source) for view in fence.views}
-    words: list[str] = []
-    above: dict[Path, str] = {}
-    for target in sorted(how, key=lambda path: len(path.parts)):
-        kind, source = how[target]
-        outer = next((above[folder] for folder in target.parents if folder in above), "")
-        above[target] = kind
-        if not (outer == kind == "--ro-bind" and source == target):
-            words += [kind, str(source), str(target)]
-    return words
+    kinds = {"ro": "--ro-bind", "rw": "--bind"}
+    return [word for how, *paths in _mounts.named(fence) for word in (kinds[how], *paths)]
 
 
 def isolation(fence: Fence) -> Isolation:

@@ -26,7 +26,7 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 ABOUT_ITSELF = (
     *("/proc/self", "/proc/meminfo", "/proc/cpuinfo", "/proc/stat", "/proc/uptime"),
     *("/proc/loadavg", "/proc/version", "/proc/filesystems", "/sys/devices/system/cpu"),
-    *("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/localtime"),
+    *("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/localtime", "/etc/ld.so.cache"),
 )
 
 

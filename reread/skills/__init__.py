@@ -31,6 +31,7 @@ from reread.skills.roots import tree_digest
 from reread.skills.seed import PROFILES, Profile
 from reread.skills.selection import Choice
 from reread.skills.skill import Skill
+from reread.skills.validate import Validated, validate
 
 __all__ = [
     "CODES",
@@ -45,10 +46,12 @@ __all__ = [
     "Selection",
     "Skill",
     "Skills",
+    "Validated",
     "persist_proposal",
     "proposal_from",
     "read_proposal",
     "tree_digest",
+    "validate",
     "visible",
     "visible_lines",
 ]

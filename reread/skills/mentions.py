@@ -59,8 +59,11 @@ class Mention:
         """Say whether a hit there names something; the hit may be the type of a file."""
         if end <= self.start or start >= self.end:
             return False
-        if self.kind == "in an identifier":  # code_review as a whole is the phrase itself
-            return (start, end) != (self.start, self.end)
+        if (start, end) == (self.start, self.end) and self.kind in (
+            "in an identifier",
+            "in a path",
+        ):
+            return False  # code_review and node.js as a whole are the phrase itself
         return start < self.type_start or self.kind in ("in code", "in a quotation")
 
 

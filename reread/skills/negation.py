@@ -25,21 +25,22 @@ _MEANT = (  # "not only", "don't forget": what follows is wanted all the same
     r"forget|hesitate|miss|omit|skip|neglect|leave out|fail|avoid|stop|exclude|ignore"
     r"|only|just|merely|simply|solely"
 )
-_STATED = r"know|understand|see|get|have|remember|recall|find|like|mind|care|trust"
+_STATED = r"know|understand|see|get|have(?! to)|remember|recall|find|like(?! to)|mind|care|trust"
 _ENGLISH = re.compile(
     r"\b(?:"
-    rf"(?:do not|don'?t|must not|mustn'?t|should not|shouldn'?t|need not|needn'?t)"
+    rf"(?<!why )(?:do not|don'?t|must not|mustn'?t|should not|shouldn'?t|need not|needn'?t)"
     rf"(?! (?:{_MEANT}|{_STATED})\b)"
     r"|(?:does not|doesn'?t) (?:need|require|want|include)"
     r"|(?:i|we|you|they) (?:won'?t|will not|would not|wouldn'?t) (?:need|want|require|be)"
     rf"|never(?! (?:{_MEANT}|mind)\b)"
-    r"|without"
-    rf"|(?<!there )(?:is|are)n'?t(?! (?:{_MEANT}|sure|clear|working)\b)"
+    r"|without|with no"
+    rf"|(?<!there )(?<!why )(?:is|are)n'?t(?! (?:{_MEANT}|sure|clear|working)\b)"
     r"|(?<!why )(?<!or )(?<!if )(?<!could )(?<!can )(?<!does )(?<!did )(?<!do )(?<!have )"
     r"(?<!has )(?<!there is )(?<!there are )not"
     rf"(?! (?:{_MEANT}|sure|yet|until|enough|working|to mention|clear|bad)\b)"
     r"|no need (?:to|for|of)|no more|no longer (?:need|want)s?|neither|nor"
-    r"|instead of|rather than|other than|in place of|as opposed to|except"
+    r"|instead of|rather than|other than|in place of|as opposed to|except|(?:everything|all) but"
+    r"|hold off on"
     r")\b"
 )
 # Verbs whose object is not wanted; what follows a preposition is no longer their object.
@@ -49,6 +50,16 @@ _LEFT_OUT = re.compile(
     r"(?: (?!(?:in|on|of|for|from|to|with|and|when|while|by|at|as|if|before|after|than|that|so)\b)"
     r"[\w'-]+){0,4}\s*$"
 )
+# A list cannot go on behind the comma that closes these.
+_CLOSED_BY_COMMA = re.compile(
+    r"instead of|rather than|other than|in place of|as opposed to|except|与其|不是|并非|而非"
+)
+_CLAUSE_WORD = re.compile(r"\b(?:is|are|was|were|it|them|this|that|me|us|please)\b")
+_ITEM_START = re.compile(
+    r"\s*(?:(?:\w+ ){0,2}(?:or|nor|and) |[或和])?(?:(?:a|an|the|any|new|more|other|even) )?[^\S\n]*"
+)
+_LIST_PARTS = 6
+_NEGATIVE_QUESTION = re.compile(r"\s*(?:\w+n't|(?:is|are|do|does|should|would) not) ")
 _NO_AT_START = re.compile(r"^\W*(?:(?:and|but|or|so|please) )?no (?:\w+[ -])?$")
 _EXISTS = re.compile(r"\b(?:exists?|yet|found|so far|available|are|is|were|was|have|has|there)\b")
 _AFTER_ENGLISH = re.compile(
@@ -64,7 +75,7 @@ _CHINESE = re.compile(
     r"别(?![人的名墅处致扭忘漏错落少国家样称针让])"
     r"|请勿|切勿|勿(?!忘)|无需|无须|毋须|毋需|不需要|不需|不用|不必|不该|不应|不许|不准|不可以"
     r"|不得(?!不|已)|不想|不打算|不急着|不急于|先不|暂不|暂时不|不再|没必要|没有必要|用不着"
-    r"|犯不着|不是|并非|而非|与其"
+    r"|甭|不可(?![不或避思忽少缺能以])|犯不着|不是|并非|而非|与其"
 )
 # Verbs whose object is not wanted; the object stands right behind them.
 _LEFT_OUT_CHINESE = re.compile(
@@ -76,7 +87,8 @@ _ADJACENT = re.compile(r"(?:^|[^得能可会无莫要])不$")
 _NOT_THAT = re.compile(r"不得不|不能不|不可不|莫不|无不|不会不")
 _AFTER_CHINESE = re.compile(
     r"^(?:的(?:事|部分|步骤|工作)?)?(?:就|先|也|都|暂时|目前|这次|今天|可以|则)*"
-    r"(?:不用|不需要|不必|不要|无需|免|算|跳过|省略|略过|省)(?:了|做|写|弄|管|改|加)*[吧啦呢哈]?$"
+    r"(?:不用|不需要|不必|不要|不做|不写|不画|不弄|不管|没必要|无需|免|算|跳过|省略|略过|省"
+    r"|放着|放一放|以后再说|暂缓|推迟)(?:了|做|写|弄|管|改|加)*[吧啦呢哈]?$"
 )
 
 
@@ -90,13 +102,16 @@ def cue_before(text: str, start: int, end: int) -> str:
     begin = _clause_start(text, start)
     before = text[begin:start]
     after = text[end : _clause_end(text, end)]
+    if _NEGATIVE_QUESTION.match(before) and text[end + len(after) : end + len(after) + 1] == "?":
+        return ""
     return (
         _cue_in(before, text[start])
         or _match(_LEFT_OUT, before)
-        or _list_cue(text, begin)
+        or _list_cue(text, start)
         or _no_cue(before, after)
         or _match(_AFTER_ENGLISH, after)
         or _match(_AFTER_CHINESE, after.strip())
+        or _besides(before, text[end : end + 40])
     )
 
 
@@ -139,20 +154,50 @@ def _asks_or_insists(before: str, cue: re.Match[str]) -> bool:
     return asks or bool(_NOT_THAT.search(around))
 
 
-def _list_cue(text: str, begin: int) -> str:
+def _list_cue(text: str, start: int) -> str:
     """Return the cue of an earlier part of a list: "do not make charts, tables or slides"."""
-    if begin == 0 or text[begin - 1] not in ",，":
-        return ""
-    following = text[begin : _clause_end(text, begin)]
-    joined = bool(re.match(r"\s*(?:or|nor|and/or)\b|\s*(?:或|或者|以及)", following))
-    listed = len(following.split()) <= 3 and bool(
-        re.match(r"[,，]?\s*(?:\S+\s+){0,3}?(?:or|nor)\b", text[begin + len(following) :])
-        or re.search(r"\b(?:or|nor)\b", following)
-    )
-    if not joined and not listed:
-        return ""
-    earlier = _clause_start(text, begin - 1)
-    return _cue_in(text[earlier : begin - 1]) or _list_cue(text, earlier)
+    begin = _clause_start(text, start)
+    parts: list[str] = []
+    here = begin
+    while here and text[here - 1] in ",，" and len(parts) < _LIST_PARTS:
+        earlier = _clause_start(text, here - 1)
+        parts.append(text[earlier : here - 1])
+        cue = _cue_in(parts[-1]) or _match(_LEFT_OUT, parts[-1])
+        if cue:
+            carried = not _CLOSED_BY_COMMA.fullmatch(cue) and all(map(_is_item, parts[:-1]))
+            return cue if carried and _is_listed(text, begin, start) else ""
+        here = earlier
+    return ""
+
+
+def _is_item(part: str) -> bool:
+    return len(part.split()) <= 3 and not _CLAUSE_WORD.search(part)
+
+
+def _is_listed(text: str, begin: int, start: int) -> bool:
+    """Say whether a stretch is one of the things of a list that a conjunction closes."""
+    before = text[begin:start]
+    if not _ITEM_START.fullmatch(before):
+        return False
+    if re.search(r"\b(?:or|nor|and)\b|[或和]", before):
+        return True
+    rest = _clause_end(text, begin)
+    for _ in range(_LIST_PARTS):
+        part = text[begin:rest]
+        if len(part.split()) > 5 or _CLAUSE_WORD.search(part):
+            return False
+        if re.search(r"\b(?:or|nor|and)\b|[或和]", part):
+            return True
+        if text[rest : rest + 1] not in (",", "，"):
+            return False
+        begin, rest = rest + 1, _clause_end(text, rest + 1)
+    return False
+
+
+def _besides(before: str, following: str) -> str:
+    """Return 除了 where the others are wanted, not where it means "not only"."""
+    left_out = re.match(r"[^，,。]{0,4}[，,]\s*(?:其他|其余|别的|剩下|全)", following)
+    return "除了" if left_out and re.search(r"除了?[^，。]{0,2}$", before) else ""
 
 
 def _no_cue(before: str, after: str) -> str:

@@ -7,7 +7,6 @@ Does not prove: that the text is good advice.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,19 +14,18 @@ from typing import Any
 
 from agent_runtime import Failure
 from reread import contracts, documents
-from reread.files import ConfinedFolder, check_name, digest
+from reread.files import check_name
 from reread.skills import render, selection
+from reread.skills.content import READ_LIMIT, Read, files_of, folder_of, read, read_body, text_of
 from reread.skills.diagnostics import Diagnostic, visible
 from reread.skills.render import Body
 from reread.skills.roots import Root, open_roots
 from reread.skills.scan import Loaded, Place, Scanner
 from reread.skills.seed import Profile
 from reread.skills.selection import Choice
-from reread.skills.skill import CONTEXT_CAP, MAX_FILE, Skill, parse
+from reread.skills.skill import CONTEXT_CAP, Skill
 from reread.values import Code
 
-READ_LIMIT = 64 << 10
-LISTED_FILES = 200
 GATE = "gate.yaml"
 
 
@@ -151,7 +149,7 @@ class Skills:
         choices = selection.explicitly(names, self.skills)
         bodies, said, room = [], [], CONTEXT_CAP
         for name in names:
-            body, findings = self._body(name)
+            body, findings = self._body_of(name)
             room -= body.size
             if room < 0:
                 raise _over_cap(name, body.size)
@@ -168,7 +166,7 @@ class Skills:
         for one in choices:
             if one.outcome == "selected":
                 try:
-                    body, findings = self._body(one.skill)
+                    body, findings = self._body_of(one.skill)
                 except Failure as failure:
                     made.append(selection.cut(one, f"cannot be read now: {failure.cause}"))
                     continue
@@ -206,7 +204,7 @@ class Skills:
         Raises:
             Failure: skill_unknown, skill_invalid, file_too_large.
         """
-        body, _ = self._body(self._loaded(name)[0].name)
+        body, _ = self._body_of(name)
         if body.size > CONTEXT_CAP:
             raise Failure(
                 Code.file_too_large,
@@ -222,7 +220,7 @@ class Skills:
             Failure: skill_unknown, skill_invalid.
         """
         _, place = self._loaded(name)
-        return _files(place)
+        return files_of(place)
 
     def read_file(self, name: str, path: str) -> str:
         """Return the text of a file of a skill; `path` is relative to the skill's folder.
@@ -232,8 +230,8 @@ class Skills:
                 file_too_large, not_a_regular_file, changed_meanwhile.
         """
         _, place = self._loaded(name)
-        data = _read(place, path, limit=READ_LIMIT)
-        return _text(data, path)
+        data = read(place, path, limit=READ_LIMIT)
+        return text_of(data, path)
 
     def path(self, name: str, path: str = "") -> Path:
         """Return the absolute path of a skill's folder, or of a file in it that is there.
@@ -244,21 +242,24 @@ class Skills:
         _, place = self._loaded(name)
         if not path:
             return place.path
-        _folder(place).open(path).close()
+        folder_of(place).open(path).close()
         return place.path.joinpath(*check_name(path))
 
     def contract(self, name: str) -> Mapping[str, Any] | None:
         """Return the contract that a skill brings along in gate.yaml, None where it has none.
 
         Raises:
-            Failure: contract_invalid, when it is not YAML or not a map; skill_unknown.
+            Failure: contract_invalid, skill_unknown.
         """
         _, place = self._loaded(name)
-        if GATE not in _files(place):
+        if GATE not in files_of(place):
             return None
         shown = f"{place.root.shown}/{place.folder}/{GATE}"
-        text = _text(_read(place, GATE, limit=READ_LIMIT), shown)
-        return contracts.read(text, shown)
+        return contracts.read(text_of(read(place, GATE, limit=READ_LIMIT), shown), shown)
+
+    def _body_of(self, name: str) -> Read:
+        skill, place = self._loaded(name)
+        return read_body(skill, place)
 
     def _loaded(self, name: str) -> tuple[Skill, Place]:
         """Find a skill by its name or its other name."""
@@ -279,31 +280,6 @@ class Skills:
             documents.nearest(name, self.names) if self.names else "No skills are there at all.",
         )
 
-    def _body(self, name: str) -> tuple[Body, list[Diagnostic]]:
-        """Read what a skill says, now; its metadata stays that of the scan."""
-        skill, place = self._loaded(name)
-        data = _read(place, place.file, limit=MAX_FILE)
-        parsed = parse(data, folder=place.folder, path=place.shown)
-        if parsed.skill is None or parsed.skill.name != skill.name:
-            raise Failure(
-                Code.changed_meanwhile,
-                f"'{place.shown}' is no longer the skill that the scan found.",
-                "Start again, so that it is scanned again.",
-            )
-        read = {place.file: digest(data)}
-        texts, said = [_with_folder(parsed.body, place)], []
-        for reference in skill.references if skill.seed else ():
-            try:
-                content = _read(place, reference, limit=READ_LIMIT)
-                texts.append(f"--- {reference} ---\n{_text(content, reference)}")
-                read[reference] = digest(content)
-            except Failure as failure:
-                said.append(_lost(skill, place, reference, failure))
-        shown = f"{place.root.shown}/{place.folder}"
-        files = tuple(file for file in _files(place) if file not in read)
-        text = "\n\n".join(part.strip("\n") for part in texts)
-        return Body(skill.name, text, read[place.file], files, shown, read), said
-
 
 def _register(found: Iterable[Loaded]) -> _Registry:
     """Key the skills by name: earlier roots first, then the folder that bears the name, then order.
@@ -313,10 +289,12 @@ def _register(found: Iterable[Loaded]) -> _Registry:
     found = list(found)
     entries: dict[str, Loaded] = {}
     said = [one for loaded in found for one in loaded.diagnostics]
-    order = {root: index for index, root in enumerate(dict.fromkeys(f.place.root for f in found))}
+    order: dict[int, int] = {}
+    for loaded in found:
+        order.setdefault(id(loaded.place.root), len(order))
     ranked = sorted(
         (loaded for loaded in found if loaded.skill),
-        key=lambda one: (order[one.place.root], one.skill is not None and bool(one.skill.alias)),
+        key=lambda one: (order[id(one.place.root)], bool(one.skill and one.skill.alias)),
     )
     losers: list[Loaded] = []
     for loaded in ranked:
@@ -351,58 +329,6 @@ def _demote(loser: Loaded, entries: dict[str, Loaded]) -> Diagnostic:
     return Diagnostic(
         "W-NAME-COLLISION", name, place.shown, 0, f"'{name}' is the skill in '{where}'"
     )
-
-
-def _folder(place: Place) -> ConfinedFolder:
-    """Open a skill's folder; the way to it holds no link but the one that the scan followed."""
-    if place.target:
-        return ConfinedFolder(Path(place.target))
-    return ConfinedFolder(place.root.path).subfolder(place.folder)
-
-
-def _read(place: Place, path: str, *, limit: int) -> bytes:
-    data = _folder(place).read(path, limit=limit)
-    if not place.root.allows(f"{place.folder}/{path}", data):
-        raise Failure(
-            Code.changed_meanwhile,
-            f"'{path}' of the skill in '{place.folder}' is not what was trusted.",
-            "Look at it again, then start with --trust-skills.",
-        )
-    return data
-
-
-def _files(place: Place) -> tuple[str, ...]:
-    """List the files of a skill, hidden ones apart, up to a cap."""
-    found = []
-    for entry in _folder(place).walk(depth=8):
-        parts = entry.path.split("/")
-        if entry.kind == "file" and not any(p[0] == "." or p == "__pycache__" for p in parts):
-            found.append(entry.path)
-    return tuple(sorted(path for path in found if path != place.file)[:LISTED_FILES])
-
-
-def _text(data: bytes, path: str) -> str:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise Failure(
-            Code.not_utf8,
-            f"'{visible(path)}' is not UTF-8 text: byte {error.start} is "
-            f"0x{data[error.start]:02x}.",
-            "Use it in a script, with the encoding or the library that it needs.",
-        ) from error
-
-
-def _with_folder(body: str, place: Place) -> str:
-    """Fill in the one kind of variable that only says where the skill lies."""
-    shown = f"{place.root.shown}/{place.folder}"
-    return re.sub(r"\$\{(?:CLAUDE_)?SKILL_DIR\}", lambda _: shown, body)
-
-
-def _lost(skill: Skill, place: Place, reference: str, failure: Failure) -> Diagnostic:
-    missing = failure.code == Code.path_not_found
-    code = "W-REF-MISSING" if missing else "E-REF-ESCAPE"
-    return Diagnostic(code, skill.name, place.shown, 0, f"'{reference}': {failure.cause}")
 
 
 def _over_cap(name: str, size: int) -> Failure:

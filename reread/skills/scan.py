@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_runtime import Failure
@@ -20,7 +20,7 @@ from reread.files.directory import Directory
 from reread.skills.diagnostics import Diagnostic
 from reread.skills.roots import Root
 from reread.skills.seed import Profile, held
-from reread.skills.skill import FILE_NAME, MAX_FILE, Parsed, Skill, parse
+from reread.skills.skill import FILE_NAME, MAX_FILE, Skill, parse
 
 _BESIDES = frozenset({"references", "scripts", "script", "assets", "templates", "node_modules"})
 
@@ -60,7 +60,11 @@ class Loaded:
     diagnostics: tuple[Diagnostic, ...]
 
 
-Stamp = tuple[int, int, int, int, int, int]
+Stamp = tuple[int, int, int, int]
+
+
+_SETTLED = 2_000_000_000
+"""Nanoseconds after which a change has another time on every file system (FAT counts in twos)."""
 
 
 class Scanner:
@@ -68,92 +72,98 @@ class Scanner:
 
     def __init__(self, profile: Profile = "standard") -> None:
         self._profile = profile
-        self._known: dict[tuple[str, str], tuple[Stamp, Loaded]] = {}
+        self._known: dict[Path, dict[str, tuple[Stamp, Loaded]]] = {}
+        self._now = 0
 
     def scan(self, roots: Sequence[Root]) -> list[Loaded]:
         """Return what is in the roots: roots in order, folders sorted."""
-        found = [loaded for root in roots for loaded in self._root(root, roots)]
-        there = {(str(one.place.root.path), one.place.folder) for one in found}
-        self._known = {key: value for key, value in self._known.items() if key in there}
-        return found
+        self._now = time.time_ns()
+        return [loaded for root in roots for loaded in self._root(root, roots)]
 
-    def _root(self, root: Root, roots: Sequence[Root]) -> Iterator[Loaded]:
+    def _root(self, root: Root, roots: Sequence[Root]) -> list[Loaded]:
+        before = self._known.get(root.path, {})
+        known: dict[str, tuple[Stamp, Loaded]] = {}
+        self._known[root.path] = known
         try:
             folder = Directory.at(str(root.path))
         except FileNotFoundError:
-            return
+            return []
         except OSError as error:
-            yield _unreadable(Place(root, ""), error)
-            return
+            return [_unreadable(Place(root, ""), error)]
+        found: list[Loaded] = []
         with folder:
             for name, is_link in sorted(_folders(folder)):
                 if is_link:
-                    yield from self._link(root, folder, name, roots)
+                    found += self._link(root, name, roots)
+                    continue
+                old = before.get(name)
+                if old and old[0] == _stamp(folder, name):
+                    known[name] = old
+                    found.append(_with_references(old[1]))
                 else:
-                    yield from self._folder(folder, Place(root, name))
+                    found += self._folder(folder, Place(root, name), known)
+        return found
 
-    def _link(
-        self, root: Root, folder: Directory, name: str, roots: Sequence[Root]
-    ) -> Iterator[Loaded]:
+    def _link(self, root: Root, name: str, roots: Sequence[Root]) -> list[Loaded]:
         """Follow a link to a skill's folder, but only into a root."""
         target = (root.path / name).resolve()
         place = Place(root, name, target=str(target))
         if not target.is_dir():
-            return
+            return []
         into = next((other for other in roots if target.is_relative_to(other.path)), None)
         if into is None or (into.digests is not None and into.path != root.path):
-            yield Loaded(place, None, (_say("E-LINK-OUTSIDE", place, f"it leads to '{target}'"),))
-            return
-        with suppress(OSError), Directory.at(str(target)) as opened:
-            for loaded in self._read(opened, place, None):
-                said = _say("I-LINK-FOLLOWED", place, f"it leads to '{target}'")
-                yield Loaded(place, loaded.skill, (*loaded.diagnostics, said))
-
-    def _folder(self, parent: Directory, place: Place) -> Iterator[Loaded]:
-        key = (str(place.root.path), place.folder)
-        known = self._known.get(key)
-        if known and known[0] == _stamp(parent, place):
-            yield _with_references(known[1])
-            return
+            outside = _say("E-LINK-OUTSIDE", place, f"it leads to '{target}'")
+            return [Loaded(place, None, (outside,))]
+        said = _say("I-LINK-FOLLOWED", place, f"it leads to '{target}'")
         try:
-            folder = parent.enter(place.folder)
+            with Directory.at(str(target)) as folder:
+                found = self._read(folder, place, {})
         except OSError as error:
-            yield _unreadable(place, error)
-            return
-        with folder:
-            for loaded in self._read(folder, place, key):
-                yield _with_references(loaded)
+            return [_unreadable(place, error)]
+        return [replace(loaded, diagnostics=(*loaded.diagnostics, said)) for loaded in found]
+
+    def _folder(
+        self, parent: Directory, place: Place, known: dict[str, tuple[Stamp, Loaded]]
+    ) -> list[Loaded]:
+        try:
+            with parent.enter(place.folder) as folder:
+                return [_with_references(one) for one in self._read(folder, place, known)]
+        except OSError as error:
+            return [_unreadable(place, error)]
 
     def _read(
-        self, folder: Directory, place: Place, key: tuple[str, str] | None
-    ) -> Iterator[Loaded]:
+        self, folder: Directory, place: Place, known: dict[str, tuple[Stamp, Loaded]]
+    ) -> list[Loaded]:
+        """Read the skill of an open folder. Raises OSError."""
         names, inner = _contents(folder)
         file = FILE_NAME if FILE_NAME in names else _other_case(names)
+        said = _nested(folder, place, inner)
         if not file:
-            yield from _nested(folder, place, inner, ())
-            return
-        place = Place(place.root, place.folder, file, place.target)
-        said = [one.diagnostics[0] for one in _nested(folder, place, inner, _BESIDES)]
+            return [Loaded(place, None, tuple(said))] if said else []
         if file != FILE_NAME:
+            place = replace(place, file=file)
             said.append(_say("W-FILENAME-CASE", place, f"the file is called '{file}'"))
-        try:
-            data, stamp = _bytes(folder, file)
-        except OSError as error:
-            yield _unreadable(place, error)
-            return
-        loaded = self._judge(place, data, said)
-        if key is not None and stamp is not None:
-            self._known[key] = ((*stamp, *_folder_stamp(folder)), loaded)
-        yield loaded
-
-    def _judge(self, place: Place, data: bytes, said: Iterable[Diagnostic]) -> Loaded:
-        if not place.root.allows(f"{place.folder}/{place.file}", data):
+        data, state = _bytes(folder, file)
+        if not place.root.allows(f"{place.folder}/{file}", data):
             changed = _say("E-UNREADABLE", place, "it is not what was trusted")
-            return Loaded(place, None, (changed,))
-        parsed = parse(data, folder=place.folder, path=place.shown)
-        parsed = Parsed(parsed.skill, (*parsed.diagnostics, *said), parsed.body, parsed.front)
-        parsed = held(parsed, self._profile, size=len(data), folder=place.folder, path=place.shown)
-        return Loaded(place, parsed.skill, parsed.diagnostics)
+            return [Loaded(place, None, (changed,))]
+        loaded = _judge(place, data, self._profile, said)
+        if file == FILE_NAME and _is_settled(state, len(data), self._now):
+            known[place.folder] = (_stamp_of(state), loaded)
+        return [loaded]
+
+
+def judge(place: Place, data: bytes, profile: Profile, said: Iterable[Diagnostic] = ()) -> Loaded:
+    """Say what the bytes of a SKILL.md are worth under a profile, the files it names included."""
+    return _with_references(_judge(place, data, profile, said))
+
+
+def _judge(place: Place, data: bytes, profile: Profile, said: Iterable[Diagnostic] = ()) -> Loaded:
+    parsed = parse(data, folder=place.folder, path=place.shown)
+    if said:
+        parsed = replace(parsed, diagnostics=(*parsed.diagnostics, *said))
+    parsed = held(parsed, profile, size=len(data), folder=place.folder, path=place.shown)
+    return Loaded(place, parsed.skill, parsed.diagnostics)
 
 
 def _folders(folder: Directory) -> Iterator[tuple[str, bool]]:
@@ -170,12 +180,14 @@ def _folders(folder: Directory) -> Iterator[tuple[str, bool]]:
 
 def _contents(folder: Directory) -> tuple[set[str], list[str]]:
     """Return the names of all that is inside, and of the folders."""
-    names, folders = set(), []
-    with os.scandir(folder.path if folder.fd is None else folder.fd) as entries:
-        for entry in entries:
-            names.add(entry.name)
-            if entry.name[0] != "." and entry.is_dir(follow_symlinks=False):
-                folders.append(entry.name)
+    names = set(folder.names())
+    folders: list[str] = []
+    if names == {FILE_NAME}:
+        return names, folders
+    for name in names - {FILE_NAME}:
+        found = folder.peek(name) if name[0] != "." else None
+        if found and stat.S_ISDIR(found.st_mode):
+            folders.append(name)
     return names, folders
 
 
@@ -183,48 +195,46 @@ def _other_case(names: Iterable[str]) -> str:
     return min((name for name in names if name.lower() == FILE_NAME.lower()), default="")
 
 
-def _nested(
-    folder: Directory, place: Place, inner: Iterable[str], besides: Iterable[str]
-) -> Iterator[Loaded]:
+def _nested(folder: Directory, place: Place, inner: Iterable[str]) -> list[Diagnostic]:
     """Say which skills lie deeper, where they are not looked for."""
-    for name in sorted(set(inner) - set(besides)):
-        if folder.peek(f"{name}/{FILE_NAME}"):
-            said = _say("I-NESTED-SKILL", place, f"'{name}' holds a SKILL.md; it is not loaded")
-            yield Loaded(place, None, (said,))
+    return [
+        _say("I-NESTED-SKILL", place, f"'{name}' holds a SKILL.md; it is not loaded")
+        for name in sorted(inner)
+        if name not in _BESIDES and folder.peek(f"{name}/{FILE_NAME}")
+    ]
 
 
-def _bytes(folder: Directory, file: str) -> tuple[bytes, tuple[int, int, int, int] | None]:
-    """Return the bytes of a regular file, one more than allowed at most, and its stamp."""
+def _bytes(folder: Directory, file: str) -> tuple[bytes, os.stat_result]:
+    """Return the bytes of a regular file, one more than allowed at most. Raises OSError."""
     fd = folder.open(file)
     try:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
             raise OSError(0, "it is no regular file", file)
         data = os.read(fd, min(found.st_size, MAX_FILE) + 1)
-        while len(data) <= MAX_FILE and (more := os.read(fd, MAX_FILE + 1 - len(data))):
+        while len(data) != found.st_size and len(data) <= MAX_FILE:
+            more = os.read(fd, MAX_FILE + 1 - len(data))
+            if not more:
+                break
             data += more
-        whole = len(data) == found.st_size
-        return data, _file_stamp(found) if whole else None
+        return data, found
     finally:
         os.close(fd)
 
 
-def _file_stamp(found: os.stat_result) -> tuple[int, int, int, int]:
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+def _is_settled(file: os.stat_result, size: int, now: int) -> bool:
+    """Say whether a file was read whole and cannot change without looking changed."""
+    return size == file.st_size and max(file.st_mtime_ns, file.st_ctime_ns) < now - _SETTLED
 
 
-def _folder_stamp(folder: Directory) -> tuple[int, int]:
-    found = Path(folder.path).stat() if folder.fd is None else os.fstat(folder.fd)
-    return found.st_mtime_ns, found.st_ino
+def _stamp(parent: Directory, name: str) -> Stamp | None:
+    """Return how a skill's file looks now; what it is besides is found out when it is read."""
+    file = parent.peek(f"{name}/{FILE_NAME}")
+    return _stamp_of(file) if file else None
 
 
-def _stamp(parent: Directory, place: Place) -> Stamp | None:
-    """Return how a skill's file and folder look now."""
-    folder = parent.peek(place.folder)
-    file = parent.peek(f"{place.folder}/{FILE_NAME}")
-    if folder is None or file is None or not stat.S_ISREG(file.st_mode):
-        return None
-    return (*_file_stamp(file), folder.st_mtime_ns, folder.st_ino)
+def _stamp_of(file: os.stat_result) -> Stamp:
+    return file.st_size, file.st_mtime_ns, file.st_ctime_ns, file.st_ino
 
 
 def _with_references(loaded: Loaded) -> Loaded:

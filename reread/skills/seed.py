@@ -121,9 +121,9 @@ def held(parsed: Parsed, profile: Profile, *, size: int, folder: str, path: str)
         broken = tuple(violations(parsed, size=size, folder=folder, path=path))
         if not broken:
             return parsed
-        return Parsed(None, broken, parsed.body, parsed.front)
+        return Parsed(None, broken, parsed.parts, parsed.front)
     if any(found.code[0] in "EW" for found in parsed.diagnostics):
-        return Parsed(None, parsed.diagnostics, parsed.body, parsed.front)
+        return Parsed(None, parsed.diagnostics, parsed.parts, parsed.front)
     return parsed
 
 

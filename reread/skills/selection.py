@@ -158,10 +158,10 @@ _USING = (
 )
 _NAMED = (
     # $name · /name at the start of a line or as the object of "use" · NAME skill · skill NAME
-    r"(?<![\w$])\${name}(?![\w-])"
-    r"|(?:(?<=\n)|(?<![\s\S])|{using})\s*/{name}(?![\w/.-])"
+    r"(?<![a-z0-9_$])\${name}(?![a-z0-9_-])"
+    r"|(?:(?<=\n)|(?<![\s\S])|{using})\s*/{name}(?![a-z0-9_/.-])"
     r"|(?<![a-z0-9_/.-])[`\"'“「]?{name}[`\"'”」]?\s*(?:skills?\b|技能)"
-    r"|(?:\bskills?\s+|技能\s*[:：]?\s*)[`\"'“「]?{name}[`\"'”」]?(?![\w-])"
+    r"|(?:\bskills?\s+|技能\s*[:：]?\s*)[`\"'“「]?{name}[`\"'”」]?(?![a-z0-9_-])"
 )
 
 

@@ -11,10 +11,11 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from reread.skills import front_matter
 from reread.skills.diagnostics import Diagnostic, visible
-from reread.skills.front_matter import Front, Refused, Value
+from reread.skills.values import Front, Refused, Value
 
 FILE_NAME = "SKILL.md"
 MAX_FILE = 1 << 20
@@ -24,6 +25,8 @@ NAME_LENGTH = 64
 DESCRIPTION_LENGTH = 1024
 COMPATIBILITY_LENGTH = 500
 SEED_FIELDS = frozenset({"name", "description", "triggers", "references"})
+_OWN_FIELDS = SEED_FIELDS | {"allowed-tools"}
+_OPTIONAL = frozenset({"license", "compatibility", "metadata"})
 STANDARD_FIELDS = frozenset(
     {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
 )
@@ -63,20 +66,45 @@ class Skill:
     fields: Mapping[str, Value] = field(default_factory=dict)
 
 
+class Parts(NamedTuple):
+    """A SKILL.md split at its fences.
+
+    Attributes:
+        body_at: where the body begins in `text`, and `body_line` its line, from 1.
+        loose: there is white space around a fence.
+    """
+
+    front: str
+    text: str
+    body_at: int
+    body_line: int
+    loose: bool = False
+
+    @property
+    def body(self) -> str:
+        """Return the text behind the closing fence."""
+        return self.text[self.body_at :]
+
+
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """What came of one file.
 
     Attributes:
         skill: None where it cannot be used.
-        body: the text behind the front matter, its line ends as line feeds and else untouched.
+        parts: the text at its fences, its line ends as line feeds and else untouched.
         front: the front matter, None where it could not be read.
     """
 
     skill: Skill | None
     diagnostics: tuple[Diagnostic, ...]
-    body: str = ""
+    parts: Parts | None = None
     front: Front | None = None
+
+    @property
+    def body(self) -> str:
+        """Return the text behind the front matter, its line ends as line feeds."""
+        return self.parts.body if self.parts else ""
 
 
 def parse(data: bytes, *, folder: str, path: str) -> Parsed:
@@ -89,17 +117,7 @@ def parse(data: bytes, *, folder: str, path: str) -> Parsed:
     return _Parser(folder, path).parse(data)
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """A SKILL.md split at its fences; `front_line` and `body_line` count from 1."""
-
-    front: str
-    body: str
-    body_line: int
-    front_line: int = 2
-    loose: bool = False
-
-
+FRONT_LINE = 2
 _CLOSING = re.compile(r"^[ \t]*---[ \t]*$", re.MULTILINE)
 
 
@@ -109,6 +127,11 @@ def split(text: str) -> Parts:
     Raises:
         Refused: E-FM-MISSING, E-FM-UNCLOSED.
     """
+    if text.startswith("---\n"):
+        at = text.find("---", 4)
+        if text[at - 1 : at] == "\n" and text[at + 3 : at + 4] == "\n":  # the usual fences
+            front = text[4 : at - 1] if at > 4 else ""
+            return Parts(front, text, at + 4, 3 + text.count("\n", 4, at))
     first, _, rest = text.partition("\n")
     if first.strip(" \t") != "---":
         raise Refused("E-FM-MISSING", 1, f"the first line is '{visible(first, limit=60)}'")
@@ -116,10 +139,9 @@ def split(text: str) -> Parts:
     if closing is None:
         raise Refused("E-FM-UNCLOSED", 1, "no line --- follows the first one")
     front = rest[: closing.start()].removesuffix("\n")
-    body = rest[closing.end() + 1 :]
+    body_at = min(len(text), len(first) + 1 + closing.end() + 1)
     body_line = 3 + rest.count("\n", 0, closing.start())
-    loose = first != "---" or closing[0] != "---"
-    return Parts(front, body, body_line, loose=loose)
+    return Parts(front, text, body_at, body_line, first != "---" or closing[0] != "---")
 
 
 class _Parser:
@@ -140,12 +162,12 @@ class _Parser:
             parts = split(self._decode(data))
             if parts.loose:
                 self.say("I-FENCE-WS", 1, "there is white space around a fence")
-            self.front = front_matter.read(parts.front, parts.front_line)
+            self.front = front_matter.read(parts.front, FRONT_LINE)
             skill = self._skill(self.front, parts)
         except Refused as refused:
             self.say(refused.code, refused.line, refused.message)
             return Parsed(None, tuple(self.found), front=self.front)
-        return Parsed(skill, tuple(self.found), parts.body, self.front)
+        return Parsed(skill, tuple(self.found), parts, self.front)
 
     def _decode(self, data: bytes) -> str:
         if len(data) > MAX_FILE:
@@ -173,12 +195,13 @@ class _Parser:
         self._say_how_read(front)
         seed = values.keys() == SEED_FIELDS
         self._say_unknown(front)
-        self._check_optional(front)
+        if not values.keys().isdisjoint(_OPTIONAL):
+            self._check_optional(front)
         triggers = self._triggers(front)
-        references = self._texts(front, "references")
-        size = len(parts.body) if parts.body.isascii() else len(parts.body.encode())
+        references = self._texts(front, "references") if "references" in values else ()
+        ascii = parts.text.isascii()
+        size = len(parts.text) - parts.body_at if ascii else len(parts.body.encode())
         self._check_body(parts, size)
-        known = SEED_FIELDS | {"allowed-tools"}
         return Skill(
             name,
             self.folder,
@@ -186,13 +209,13 @@ class _Parser:
             alias=alias,
             triggers=triggers,
             references=references,
-            allowed_tools=self._allowed_tools(front),
+            allowed_tools=self._allowed_tools(front) if "allowed-tools" in values else (),
             seed=seed,
             salvaged=front.salvaged,
             hidden=_is_true(values.get("disable-model-invocation")),
             body_line=parts.body_line,
             body_size=size,
-            fields={key: value for key, value in values.items() if key not in known},
+            fields={key: value for key, value in values.items() if key not in _OWN_FIELDS},
         )
 
     def _say_how_read(self, front: Front) -> None:
@@ -209,8 +232,10 @@ class _Parser:
         """Return the key and the other name."""
         line = front.lines.get("name", 2)
         _check_safe(self.folder, line)
-        folder = unicodedata.normalize("NFC", self.folder)
         value = front.values.get("name")
+        if value == self.folder and len(value) <= NAME_LENGTH and _SLUG.fullmatch(value):
+            return value, ""  # the usual case, and a scan sees thousands
+        folder = unicodedata.normalize("NFC", self.folder)
         if value is None or value == "":
             self.say("W-NAME-MISSING", line, f"the folder's name '{folder}' is used")
             return folder, ""
@@ -246,16 +271,15 @@ class _Parser:
         return value
 
     def _say_unknown(self, front: Front) -> None:
-        unknown = [key for key in front.values if key not in STANDARD_FIELDS]
-        if unknown:
+        if not front.values.keys() <= STANDARD_FIELDS:
+            unknown = [key for key in front.values if key not in STANDARD_FIELDS]
             line = front.lines.get(unknown[0], 2)
             shown = ", ".join(visible(key, limit=40) for key in unknown[:10])
             self.say("W-UNKNOWN-FIELD", line, f"not in the standard: {shown}")
 
     def _check_optional(self, front: Front) -> None:
         for key in ("license", "compatibility"):
-            value = front.values.get(key)
-            if value is not None and not isinstance(value, str):
+            if not isinstance(front.values.get(key, ""), str):
                 self.say("W-FIELD-TYPE", front.lines.get(key, 2), f"{key} is no text")
         compatibility = front.values.get("compatibility")
         if isinstance(compatibility, str) and len(compatibility) > COMPATIBILITY_LENGTH:
@@ -303,9 +327,9 @@ class _Parser:
         return tuple(re.findall(r"(?:\([^()]*\)|[^\s,(])+", value or ""))
 
     def _check_body(self, parts: Parts, size: int) -> None:
-        if not parts.body.strip():
+        if not parts.text[parts.body_at : parts.body_at + 80].strip() and not parts.body.strip():
             self.say("I-BODY-EMPTY", parts.body_line, "there is no body")
-        lines = parts.body.count("\n")
+        lines = parts.text.count("\n", parts.body_at)
         if lines > BODY_LINES:
             self.say("I-BODY-LONG", parts.body_line, f"the body has {lines} lines")
         if size > CONTEXT_CAP:
@@ -339,7 +363,12 @@ def _check_safe(name: str, line: int) -> None:
         raise Refused("E-NAME-UNSAFE", line, f"the name '{shown}' hides characters or is a path")
 
 
+_SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+
+
 def _is_slug(name: str) -> bool:
+    if name.isascii():
+        return _SLUG.fullmatch(name) is not None
     return all(part and all(map(_is_slug_character, part)) for part in name.split("-"))
 
 

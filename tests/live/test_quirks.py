@@ -326,7 +326,7 @@ def _changed(change: str, first: Mapping[str, Any], last: Mapping[str, Any]) -> 
         return f'"{name}"' in json.dumps(first) and f'"{name}"' not in json.dumps(last)
     if match := re.fullmatch(r"(\w+) -> (\w+)", change):
         if match[2] in OFFERED:
-            return match[1] in first and match[1] not in last and match[2] in last
+            return bool(match[1] in first and match[1] not in last and match[2] in last)
         return bool(match[1] in first and last.get(match[1], match[2]) == match[2])
     if match := re.fullmatch(r"add (reasoning\w*)", change):
         return all(match[1] in m for m in last["messages"] if m.get("tool_calls"))
@@ -335,7 +335,7 @@ def _changed(change: str, first: Mapping[str, Any], last: Mapping[str, Any]) -> 
     if "tool results" in change:
         return not list(violations(last))
     if change == "fix schema":
-        return first["tools"] != last["tools"]
+        return bool(first["tools"] != last["tools"])
     if change == "stream off":
         return bool(first.get("stream")) and not last.get("stream")
     return bool(change in first and first[change] != last.get(change))

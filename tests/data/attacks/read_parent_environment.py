@@ -9,7 +9,8 @@ from pathlib import Path
 for process in os.listdir("/proc"):
     for name in ("environ", "cmdline"):
         try:
-            print(Path(f"/proc/{process}/{name}").read_bytes())
+            found = Path(f"/proc/{process}/{name}").read_bytes()
+            print(found if b"SECRET=" in found else "")
         except OSError:
             pass
 print(dict(os.environ))
