@@ -12,7 +12,7 @@ import posixpath
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 from urllib.parse import unquote
 from xml.parsers import expat
@@ -203,6 +203,7 @@ def _resolve(folder: str, target: str) -> str:
     return posixpath.normpath(joined).lstrip("/")
 
 
+@lru_cache(maxsize=4096)
 def local(name: str) -> str:
     """Return a name without its namespace."""
     return name.rpartition(SEPARATOR)[2]
@@ -286,8 +287,9 @@ def walk(
 
 
 def _is_xml(package: Package, key: str) -> bool:
-    kind = package.type_of(key)
-    return key.endswith((".xml", ".rels")) or kind.endswith("+xml")
+    if key.startswith("__macosx/") or key.rpartition("/")[2].startswith("._"):
+        return False  # what a Mac leaves beside each file when it packs them, and nobody reads
+    return key.endswith((".xml", ".rels")) or package.type_of(key).endswith("+xml")
 
 
 def _relations_hold(package: Package, format: str) -> Iterator[Item]:
