@@ -81,9 +81,9 @@ class Package:
         self.budget = Budget(len(data))
         self.entries: dict[str, zipfile.ZipInfo] = {}
         for entry in self.archive.infolist():
-            if entry.is_dir():
-                continue
             name = _key(entry.filename)
+            if entry.is_dir() or _is_stray(name):
+                continue
             if name in self.entries:
                 raise broken("duplicate_part", f"The part '{entry.filename}' is there twice.")
             self.entries[name] = entry
@@ -193,6 +193,11 @@ def _parser(name: str, part: Part) -> Any:
     return parser
 
 
+def _is_stray(key: str) -> bool:
+    """Say whether an entry is what a Mac puts beside each file that it packs, and nobody reads."""
+    return key.startswith("__macosx/") or key.rpartition("/")[2].startswith("._")
+
+
 def _key(name: str) -> str:
     return unquote(name.replace("\\", "/")).lstrip("/").lower()
 
@@ -287,8 +292,6 @@ def walk(
 
 
 def _is_xml(package: Package, key: str) -> bool:
-    if key.startswith("__macosx/") or key.rpartition("/")[2].startswith("._"):
-        return False  # what a Mac leaves beside each file when it packs them, and nobody reads
     return key.endswith((".xml", ".rels")) or package.type_of(key).endswith("+xml")
 
 
