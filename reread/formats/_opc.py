@@ -12,7 +12,7 @@ import posixpath
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 from urllib.parse import unquote
 from xml.parsers import expat
@@ -81,9 +81,9 @@ class Package:
         self.budget = Budget(len(data))
         self.entries: dict[str, zipfile.ZipInfo] = {}
         for entry in self.archive.infolist():
-            if entry.is_dir():
-                continue
             name = _key(entry.filename)
+            if entry.is_dir() or _is_stray(name):
+                continue
             if name in self.entries:
                 raise broken("duplicate_part", f"The part '{entry.filename}' is there twice.")
             self.entries[name] = entry
@@ -193,6 +193,11 @@ def _parser(name: str, part: Part) -> Any:
     return parser
 
 
+def _is_stray(key: str) -> bool:
+    """Say whether an entry is what a Mac puts beside each file that it packs, and nobody reads."""
+    return key.startswith("__macosx/") or key.rpartition("/")[2].startswith("._")
+
+
 def _key(name: str) -> str:
     return unquote(name.replace("\\", "/")).lstrip("/").lower()
 
@@ -203,6 +208,7 @@ def _resolve(folder: str, target: str) -> str:
     return posixpath.normpath(joined).lstrip("/")
 
 
+@lru_cache(maxsize=4096)
 def local(name: str) -> str:
     """Return a name without its namespace."""
     return name.rpartition(SEPARATOR)[2]
@@ -286,8 +292,7 @@ def walk(
 
 
 def _is_xml(package: Package, key: str) -> bool:
-    kind = package.type_of(key)
-    return key.endswith((".xml", ".rels")) or kind.endswith("+xml")
+    return key.endswith((".xml", ".rels")) or package.type_of(key).endswith("+xml")
 
 
 def _relations_hold(package: Package, format: str) -> Iterator[Item]:

@@ -12,6 +12,9 @@ from reread.formats._checks import Item, unsafe
 STREAM = re.compile(rb"stream\r?\n")
 FILTER = re.compile(rb"/(?:Filter|F)\s*(\[[^\]]*\]|/\w+)")
 LENGTH = re.compile(rb"/Length\s+(\d+)(?!\s+\d+\s+R)")
+SIDES = (re.compile(rb"/Width\s+(\d{1,9})"), re.compile(rb"/Height\s+(\d{1,9})"))
+MAX_PIXELS = 128 << 20
+PIXEL_RATIO = 10_000
 MAX_HEAD = 2_048
 MAX_STREAM = 256 << 20
 MAX_TOTAL = 768 << 20
@@ -26,6 +29,10 @@ def bombs(data: bytes) -> Iterator[Item]:
     for match in STREAM.finditer(data):
         head = data[max(0, match.start() - MAX_HEAD) : match.start()]
         head = head[head.rfind(b"obj") :]
+        if _is_huge(head, len(data)):
+            cause = f"A picture in its {len(data)} bytes declares more pixels than they can hold."
+            yield unsafe("pdf.bounded", "decompression_bomb", cause)
+            return
         names = re.findall(rb"/(\w+)", b" ".join(FILTER.findall(head)[:1]))
         stages = sum(name in (b"FlateDecode", b"Fl") for name in names)
         if not stages:
@@ -38,6 +45,14 @@ def bombs(data: bytes) -> Iterator[Item]:
             cause = f"Its {len(data)} bytes inflate to more than {total >> 20} MiB."
             yield unsafe("pdf.bounded", "decompression_bomb", cause)
             return
+
+
+def _is_huge(head: bytes, size: int) -> bool:
+    if b"/Image" not in head:
+        return False
+    sides = [int(match.group(1)) for word in SIDES if (match := word.search(head))]
+    pixels = sides[0] * sides[1] if len(sides) == 2 else 0
+    return pixels > MAX_PIXELS and pixels > PIXEL_RATIO * size
 
 
 def _body(data: bytes, head: bytes, start: int, names: list[bytes]) -> bytes:

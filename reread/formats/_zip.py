@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import lzma
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -116,7 +117,7 @@ def pieces(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, budget: Budget) -> 
 
     Raises:
         Failure: artifact_format_invalid (crc_mismatch, damaged), artifact_unsafe
-            (decompression_bomb), artifact_unreadable (encrypted, method).
+            (decompression_bomb, size_lies), artifact_unreadable (encrypted, method).
     """
     name = entry.filename[:120]
     if entry.flag_bits & ENCRYPTED:
@@ -133,11 +134,37 @@ def pieces(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, budget: Budget) -> 
         cause = f"The entry '{name}' is packed with a method that nothing here reads."
         raise broken("method", cause, Code.artifact_unreadable) from error
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError) as error:
+        _measure(archive, entry, budget)
         reason = "crc_mismatch" if "CRC" in str(error) else "damaged"
         raise broken(reason, f"The entry '{name}' does not inflate: {error}.") from error
     if total != entry.file_size:
         cause = f"The entry '{name}' has {total} bytes, and {entry.file_size} are declared."
         raise broken("damaged", cause)
+
+
+def _measure(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, budget: Budget) -> None:
+    """Inflate an entry that broke, past its declared size: a size that lies hides a bomb.
+
+    Raises:
+        Failure: artifact_unsafe (decompression_bomb, size_lies).
+    """
+    stream = archive.fp
+    if entry.compress_type != zipfile.ZIP_DEFLATED or stream is None:
+        return
+    stream.seek(entry.header_offset + 26)
+    stream.seek(sum(struct.unpack("<HH", stream.read(4))), io.SEEK_CUR)
+    packed, inflate, total = stream.read(entry.compress_size), zlib.decompressobj(-15), 0
+    while packed and not inflate.eof:
+        try:
+            piece = inflate.decompress(packed, PIECE)
+        except zlib.error:
+            return
+        packed = inflate.unconsumed_tail
+        total += len(piece)
+        budget.spend(len(piece))
+    if total > entry.file_size:
+        cause = f"The entry '{entry.filename[:120]}' declares {entry.file_size} bytes, has {total}."
+        raise broken("size_lies", cause, Code.artifact_unsafe)
 
 
 def read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, budget: Budget, limit: int) -> bytes:

@@ -48,8 +48,7 @@ class Body(Part):
         if tag == "p" and "wordprocessingml" in name:
             self._open.append(("", []))
         elif tag == "pStyle" and self._open:
-            style = next((v for k, v in attributes.items() if local(k) == "val"), "")
-            self._open[-1] = (style, self._open[-1][1])
+            self._open[-1] = (_value(attributes, "val"), self._open[-1][1])
         elif tag == "t":
             self._in_text = True
         elif tag in ("tab", "br", "cr") and self._open:
@@ -85,11 +84,15 @@ class Styles(Part):
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         """Take a style's id and its name."""
-        values = {local(key): value for key, value in attributes.items()}
-        if local(name) == "style":
-            self._id = values.get("styleId", "")
-        elif local(name) == "name" and values.get("val", "").lower().startswith(TITLES):
+        tag = local(name)
+        if tag == "style":
+            self._id = _value(attributes, "styleId")
+        elif tag == "name" and _value(attributes, "val").lower().startswith(TITLES):
             self.titles.add(self._id)
+
+
+def _value(attributes: Mapping[str, str], name: str) -> str:
+    return next((value for key, value in attributes.items() if local(key) == name), "")
 
 
 def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:

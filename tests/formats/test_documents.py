@@ -154,6 +154,10 @@ class TestEveryPackage:
         data = (DATA / "libreoffice-report.odt").read_bytes()
         assert verdict(format, data).startswith(INVALID)
 
+    def test_may_have_been_packed_again_on_a_mac(self, format: str) -> None:
+        stray = {"__MACOSX/._[Content_Types].xml": b"\0\5\x16\7\0\2\0\0Mac OS X"}
+        assert verdict(format, repacked(GOOD[format], {}, stray)) == "ok"
+
     def test_may_not_have_one_part_twice(self, format: str) -> None:
         twice = {main_part(format).upper(): b"<x/>"}
         assert verdict(format, repacked(GOOD[format], {}, twice)) == f"{INVALID}/duplicate_part"
@@ -349,7 +353,7 @@ class TestExcel:
         assert verdict("xlsx", only) == f"{HOLLOW}/error_values"
 
     def test_holds_with_a_chart_sheet_only(self) -> None:
-        from openpyxl.chart import BarChart, Reference
+        from openpyxl.chart import BarChart, Reference  # type: ignore[import-untyped]
 
         book = openpyxl.Workbook()
         book.active.append(["north", 4182])

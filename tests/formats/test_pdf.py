@@ -91,7 +91,7 @@ class TestAPdf:
         assert verdict("pdf", data) == f"{INVALID}/no_pages"
 
     def test_is_unreadable_with_a_password(self) -> None:
-        from reportlab.lib.pdfencrypt import StandardEncryption
+        from reportlab.lib.pdfencrypt import StandardEncryption  # type: ignore[import-untyped]
 
         data = written([PROSE], encrypt=StandardEncryption("secret"))
         assert verdict("pdf", data) == "artifact_unreadable/encrypted"
@@ -128,8 +128,8 @@ class TestWhatIsToBeSeen:
         )
 
     def test_holds_when_the_font_has(self) -> None:
-        from reportlab.pdfbase import pdfmetrics
-        from reportlab.pdfbase.cidfonts import UnicodeCIDFont
+        from reportlab.pdfbase import pdfmetrics  # type: ignore[import-untyped]
+        from reportlab.pdfbase.cidfonts import UnicodeCIDFont  # type: ignore[import-untyped]
 
         pdfmetrics.registerFont(UnicodeCIDFont("STSong-Light"))
         assert verdict("pdf", written(CHINESE, font="STSong-Light")) == "ok"
@@ -153,6 +153,13 @@ class TestABomb:
         data = drawing(content, b"/FlateDecode " * stages)
         assert verdict("pdf", data) == "artifact_unsafe/decompression_bomb"
 
+    def test_is_found_in_a_picture_of_more_pixels_than_bytes_can_hold(self) -> None:
+        picture = (
+            b"<</Subtype/Image/Width 60000/Height 60000/Length 9>>stream\n123456789\nendstream"
+        )
+        data = written([PROSE]).replace(b"%%EOF", b"99 0 obj" + picture + b"endobj\n%%EOF")
+        assert verdict("pdf", data) == "artifact_unsafe/decompression_bomb"
+
     def test_is_none_when_it_is_an_ordinary_stream(self) -> None:
         data = drawing(zlib.compress(b"10 10 50 50 re f "), b"/FlateDecode")
         assert verdict("pdf", data) == "ok"
@@ -168,7 +175,7 @@ def _font(name: str) -> str:
     from pathlib import Path
 
     from reportlab.pdfbase import pdfmetrics
-    from reportlab.pdfbase.ttfonts import TTFont
+    from reportlab.pdfbase.ttfonts import TTFont  # type: ignore[import-untyped]
 
     found = next(Path("/usr/share/fonts").rglob(name), None)
     if found is None:
