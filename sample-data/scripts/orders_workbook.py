@@ -97,9 +97,9 @@ workbook = {
                 ("region", "text", False),
                 ("customer", "text", False),
                 ("product", "text", False),
-                ("quantity", "integer", True),
+                ("quantity", "integer", False),
                 ("unit_price", "money", False),
-                ("revenue", "money", True),
+                ("revenue", "money", False),
             ),
             "rows": orders,
         },
@@ -124,6 +124,10 @@ workbook = {
         },
     ],
 }
+with Path("outputs/left-out.csv").open("w", encoding="utf-8", newline="") as stream:
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["line", *rows[0], "reason"])
+    writer.writerows(left_out)
 Path("drafts/workbook.json").write_text(
     json.dumps(workbook, ensure_ascii=False, indent=1), encoding="utf-8"
 )

@@ -74,7 +74,7 @@ deck = {
     "notes": "Three messages: where requests come from, what the May release cost, what to decide.",
     "slides": [
         {
-            "title": f"{total:,} requests came in, and {done / total:.1%} of them are closed",
+            "title": f"Opened: {total:,} requests; {done / total:.1%} of them are closed",
             "figures": [
                 {"value": f"{total:,}", "label": "requests opened", "note": f"{len(weeks)} weeks"},
                 {"value": f"{total - done:,}", "label": "more open than at the start"},

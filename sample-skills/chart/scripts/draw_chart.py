@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -138,12 +139,22 @@ def draw_lines(axes: Axes, spec: dict[str, Any], x: list[Any]) -> None:
             axes.scatter(x, y, s=34, color=colour(spec, number), label=one["name"], alpha=0.8)
         else:
             axes.plot(x, y, color=colour(spec, number), linewidth=2.2, solid_capstyle="round")
+            lone = [i for i in range(len(y)) if is_alone(y, i)]
+            axes.scatter(
+                [x[i] for i in lone], [y[i] for i in lone], s=26, color=colour(spec, number)
+            )
             last = max(i for i, value in enumerate(y) if not math.isnan(value))
             ends.append((y[last], one["name"], colour(spec, number)))
     if ends and len(spec["series"]) > 1:
         name_ends(axes, ends)
     elif spec["kind"] == "scatter" and len(spec["series"]) > 1:
         legend(axes)
+
+
+def is_alone(y: list[float], i: int) -> bool:
+    """Say whether a value stands between gaps, where no line would show it."""
+    beside = [y[k] for k in (i - 1, i + 1) if 0 <= k < len(y)]
+    return not math.isnan(y[i]) and all(math.isnan(value) for value in beside)
 
 
 def name_ends(axes: Axes, ends: list[tuple[float, str, str]]) -> None:
@@ -198,6 +209,14 @@ def shown(value: float) -> str:
     return text.replace("-", "\u2212")
 
 
+def tick(value: float, all_ticks: Sequence[float]) -> str:
+    """Return a tick's number with as many decimals as tell the ticks of its axis apart."""
+    digits = next(
+        (d for d in range(9) if all(abs(round(one, d) - one) < 1e-9 for one in all_ticks)), 9
+    )
+    return f"{value:,.{digits}f}".replace("-", "\u2212")
+
+
 def legend(axes: Axes) -> None:
     """Put the legend above the plot, where it covers nothing."""
     axes.legend(
@@ -227,9 +246,25 @@ def label_axis(axes: Axes, spec: dict[str, Any], x: list[Any], what: str) -> Non
         )
     axis = axes.xaxis if spec["kind"] == "barh" else axes.yaxis
     axis.set_major_locator(MaxNLocator(6))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: shown(round(value, 6))))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: tick(value, axis.get_majorticklocs())))
     axes.grid(axis="x" if spec["kind"] == "barh" else "y", color=GRID, linewidth=1)
     axes.set_axisbelow(True)
+
+
+def make_room(axes: Axes, spec: dict[str, Any]) -> None:
+    """Leave room beyond the data for labels and limits; bars still begin at zero."""
+    if spec["kind"] == "barh":
+        axes.margins(x=0.12)
+        if all(
+            value >= 0 for one in spec["series"] for value in one["values"] if value is not None
+        ):
+            axes.set_xlim(left=0)
+        return
+    limits = [limit["value"] for limit in spec.get("limits", ())]
+    low, high = axes.get_ylim()
+    low, high = min([low, *limits]), max([high, *limits])
+    bottom = 0 if low == 0 and spec["kind"] != "line" else low - 0.04 * (high - low)
+    axes.set_ylim(bottom, high + 0.08 * (high - low))
 
 
 def draw_limits(axes: Axes, spec: dict[str, Any]) -> None:
@@ -271,6 +306,7 @@ def draw(spec: dict[str, Any]) -> Path:
     figure, axes = plt.subplots(figsize=(width / DPI, height / DPI), dpi=DPI)
     x, what = places(spec)
     (draw_lines if spec["kind"] in ("line", "scatter") else draw_bars)(axes, spec, x)
+    make_room(axes, spec)
     label_axis(axes, spec, x, what)
     draw_limits(axes, spec)
     furnish(figure, axes, spec)

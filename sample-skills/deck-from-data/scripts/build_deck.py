@@ -35,6 +35,7 @@ TOP, FOOT = 1.75, 6.95
 INK, GREY = RGBColor(0x1F, 0x29, 0x33), RGBColor(0x5C, 0x6B, 0x73)
 ACCENT, PALE = RGBColor(0x0B, 0x5F, 0xA5), RGBColor(0xF2, 0xF5, 0xF8)
 STEPPED_BACK, RULE = RGBColor(0x9A, 0xA5, 0xB1), RGBColor(0xE4, 0xE7, 0xEB)
+GREYS = (STEPPED_BACK, GREY, RGBColor(0xC5, 0xCD, 0xD5))
 WHITE = RGBColor(0xFF, 0xFF, 0xFF)
 SERIES = tuple(
     RGBColor.from_string(c) for c in ("0B5FA5", "D1495B", "2E8B57", "E09F3E", "6C4AB6", "5C6B73")
@@ -209,7 +210,10 @@ def chart(slide: Any, spec: dict[str, Any], width: float) -> None:
         write(box(slide, MARGIN, top, width, 0.3), spec["unit"], 12, ink=GREY)
         top += 0.3
     place = map(Inches, (MARGIN - 0.1, top, width, FOOT - 0.15 - top))
-    drawn = slide.shapes.add_chart(CHARTS[spec["kind"]], *place, data).chart
+    frame = slide.shapes.add_chart(CHARTS[spec["kind"]], *place, data)
+    frame.name = "Chart"
+    frame._element.nvGraphicFramePr.cNvPr.set("descr", slide.shapes.title.text_frame.text)
+    drawn = frame.chart
     drawn.font.size, drawn.font.color.rgb = Pt(12), GREY
     drawn.has_title = False
     drawn.has_legend = len(spec["series"]) > 1
@@ -226,6 +230,8 @@ def axes(drawn: Any, spec: dict[str, Any]) -> None:
     value, category = drawn.value_axis, drawn.category_axis
     value.major_gridlines.format.line.color.rgb = RULE
     value.format.line.fill.background()
+    value.tick_labels.number_format = spec.get("number_format", "General")
+    value.tick_labels.number_format_is_linked = False
     value.major_tick_mark = category.major_tick_mark = XL_TICK_MARK.NONE
     category.format.line.color.rgb = STEPPED_BACK
     if spec.get("from_zero", spec["kind"] != "line"):
@@ -243,14 +249,14 @@ def axes(drawn: Any, spec: dict[str, Any]) -> None:
 
 def paint(drawn: Any, spec: dict[str, Any]) -> None:
     """Colour the series; with a highlight the others step back."""
-    plot, wanted = drawn.plots[0], spec.get("highlight")
+    plot, wanted, is_stack = drawn.plots[0], spec.get("highlight"), spec["kind"] == "stacked"
     if spec["kind"] != "line":
         plot.gap_width = 60
-        plot.overlap = 100 if spec["kind"] == "stacked" else -5
+        plot.overlap = 100 if is_stack else -5
     for number, series in enumerate(plot.series):
         ink = SERIES[number % len(SERIES)]
         if wanted and len(spec["series"]) > 1:
-            ink = SERIES[1] if series.name == wanted else STEPPED_BACK
+            ink = SERIES[1] if series.name == wanted else GREYS[number % len(GREYS)]
         if spec["kind"] == "line":
             series.smooth = False
             series.format.line.width, series.format.line.color.rgb = Pt(2.5), ink
@@ -266,10 +272,10 @@ def paint(drawn: Any, spec: dict[str, Any]) -> None:
     if spec["kind"] != "line" and len(spec["series"]) * len(spec["categories"]) <= 12:
         plot.has_data_labels = True
         labels = plot.data_labels
-        labels.font.size, labels.font.color.rgb = Pt(12), INK
+        labels.font.size, labels.font.color.rgb = Pt(12), WHITE if is_stack else INK
         labels.number_format = spec.get("number_format", "General")
         labels.number_format_is_linked = False
-        if spec["kind"] != "stacked":
+        if not is_stack:
             labels.position = XL_LABEL_POSITION.OUTSIDE_END
 
 

@@ -15,7 +15,10 @@ import json
 import os
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
+from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -36,6 +39,7 @@ from reportlab.pdfbase.ttfonts import TTFont as Embedded
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import (
     BaseDocTemplate,
+    CondPageBreak,
     Flowable,
     Frame,
     Image,
@@ -55,6 +59,11 @@ INK, GREY, ACCENT = (
 )
 PALE, RULE = colors.HexColor("#F2F5F8"), colors.HexColor("#CBD2D9")
 MARGIN = 22 * mm
+LENT = "STSong-Light"
+UNUSED = """maxTwilightPoints maxStorage maxFunctionDefs maxInstructionDefs maxStackElements
+maxSizeOfInstructions maxComponentElements maxPoints maxContours maxCompositePoints
+maxCompositeContours maxComponentDepth"""
+"""Fields of a font's head that its hints would need; the library counts the others itself."""
 WIDE = 0x2E7F
 """Letters above this code point are as wide as high: Chinese, Japanese, Korean."""
 FOLDERS = (
@@ -112,6 +121,7 @@ def face(path: Path) -> TTFont:
 def cut_down(font: TTFont, letters: str) -> Path:
     """Write a font with these letters only, its outlines in TrueType's form."""
     options = Options(layout_features=[], hinting=False, notdef_outline=True, glyph_names=False)
+    options.drop_tables += ["FFTM"]
     cutter = Subsetter(options)
     cutter.populate(text=letters)
     cutter.subset(font)
@@ -135,12 +145,7 @@ def to_truetype(font: TTFont) -> None:
     font["loca"], font["glyf"] = newTable("loca"), table
     most = font["maxp"]
     most.tableVersion = 0x00010000
-    for key in (
-        *("maxTwilightPoints", "maxStorage", "maxFunctionDefs", "maxInstructionDefs"),
-        *("maxStackElements", "maxSizeOfInstructions", "maxComponentElements"),
-        *("maxPoints", "maxContours", "maxCompositePoints", "maxCompositeContours"),
-        "maxComponentDepth",
-    ):
+    for key in UNUSED.split():
         setattr(most, key, 0)
     most.maxZones = 1
     font["head"].glyphDataFormat = 0
@@ -151,37 +156,81 @@ def to_truetype(font: TTFont) -> None:
     font.sfntVersion = "\x00\x01\x00\x00"
 
 
-def choose_fonts(letters: str) -> tuple[str, str]:
-    """Register fonts that have these letters and return the names of regular and bold."""
+class Fonts:
+    """The fonts of a report: each letter is set in the first one that has it."""
+
+    def __init__(self, letters: str) -> None:
+        """Register fonts, in their order, until every letter has one."""
+        self.names: dict[str, tuple[str, str]] = {}
+        left = "".join(letter for letter in letters if not is_western(letter))
+        if not left:
+            self._take(letters, "Helvetica", "Helvetica-Bold")
+            return
+        left = letters
+        files = installed()
+        for stem in REGULAR:
+            if left and stem in files:
+                left = self._embed(files, stem, left)
+        if left:
+            self._lend(left)
+
+    def _take(self, letters: str, regular: str, bold: str) -> None:
+        self.names |= dict.fromkeys(letters, (regular, bold))
+
+    def _embed(self, files: dict[str, Path], stem: str, letters: str) -> str:
+        """Embed what a font has of these letters, and return the others."""
+        bold = files.get(BOLD.get(stem, ""), files[stem])
+        there = "".join(sorted(set(letters) & known(files[stem]) & known(bold)))
+        if not there:
+            return letters
+        name = f"Text{len(set(self.names.values())) or ''}"
+        register(name, files[stem], there)
+        register(f"{name}-Bold", bold, there)
+        self._take(there, name, f"{name}-Bold")
+        return "".join(letter for letter in letters if letter not in there)
+
+    def _lend(self, letters: str) -> None:
+        """Name a font that the reader's program must bring, for letters that no font here has."""
+        western = "".join(filter(is_western, letters))
+        self._take(western, "Helvetica", "Helvetica-Bold")
+        others = "".join(letter for letter in letters if letter not in western)
+        if not others:
+            return
+        try:
+            others.encode("gbk")
+        except UnicodeEncodeError as error:
+            raise ValueError(f"no font of this machine has {others!r}: install one") from error
+        pdfmetrics.registerFont(UnicodeCIDFont(LENT))
+        self._take(others, LENT, LENT)
+        print(f"No font here has {others!r}; the reader's program must.", file=sys.stderr)
+
+    def runs(self, text: str, *, bold: bool = False) -> Iterator[tuple[str, str]]:
+        """Yield the parts of a text with the name of the font that has them."""
+        for name, letters in groupby(text, lambda letter: self.names.get(letter, ("", ""))[bold]):
+            yield name, "".join(letters)
+
+    @property
+    def main(self) -> tuple[str, str]:
+        """Return the regular and bold font of most letters."""
+        return Counter(self.names.values()).most_common(1)[0][0]
+
+
+def is_western(letter: str) -> bool:
+    """Say whether the fonts that every reader has can set a letter."""
     try:
-        letters.encode("cp1252")
+        letter.encode("cp1252")
     except UnicodeEncodeError:
-        pass
-    else:
-        return "Helvetica", "Helvetica-Bold"
-    files = installed()
-    for stem in REGULAR:
-        if stem in files and not missing(files[stem], letters):
-            register("Text", files[stem], letters)
-            bold = files.get(BOLD.get(stem, ""), files[stem])
-            register("Text-Bold", bold if not missing(bold, letters) else files[stem], letters)
-            return "Text", "Text-Bold"
-    try:
-        letters.encode("gb18030")
-        pdfmetrics.registerFont(UnicodeCIDFont("STSong-Light"))
-    except (UnicodeEncodeError, KeyError) as error:
-        raise ValueError(f"no font here has all of these letters: {letters!r}") from error
-    print("No font of this machine has the letters; the reader's program must.", file=sys.stderr)
-    return "STSong-Light", "STSong-Light"
+        return False
+    return True
 
 
-def missing(path: Path, letters: str) -> set[str]:
-    """Return the letters that a font lacks; all of them for a font that cannot be read."""
+@cache
+def known(path: Path) -> frozenset[str]:
+    """Return the letters of a font; none for a file that cannot be read."""
     try:
-        known = face(path).getBestCmap()
-    except (OSError, TTLibError):
-        return set(letters)
-    return {letter for letter in letters if ord(letter) not in known}
+        return frozenset(map(chr, face(path).getBestCmap()))
+    except (OSError, TTLibError, TypeError):
+        return frozenset()
 
 
 def register(name: str, path: Path, letters: str) -> None:
@@ -193,7 +242,8 @@ def register(name: str, path: Path, letters: str) -> None:
 class Styles:
     """The few styles of a report; Chinese breaks between any two letters, Latin between words."""
 
-    def __init__(self, regular: str, bold: str, *, is_wide: bool) -> None:
+    def __init__(self, fonts: Fonts, *, is_wide: bool) -> None:
+        regular, bold = fonts.main
         wrap = "CJK" if is_wide else None
         leading = 1.7 if is_wide else 1.42
 
@@ -210,7 +260,7 @@ class Styles:
                 },
             )
 
-        self.regular, self.bold, self.is_wide = regular, bold, is_wide
+        self.fonts, self.bold = fonts, bold
         self.title = style(bold, 22, leading=28)
         self.subtitle = style(regular, 11, textColor=GREY)
         self.heading = style(bold, 13.5, textColor=ACCENT, spaceBefore=9, leading=18)
@@ -227,10 +277,15 @@ class Styles:
         self.figure = style(bold, 20, leading=25, textColor=ACCENT)
         self.label = style(regular, 9, leading=12.5)
 
-
-def paragraph(text: str, style: ParagraphStyle, **more: Any) -> Paragraph:
-    """Return a paragraph in which nothing of the text is markup."""
-    return Paragraph(escape(text), style, **more)
+    def paragraph(self, text: str, style: ParagraphStyle, bullet: str | None = None) -> Paragraph:
+        """Return a paragraph in which nothing of the text is markup."""
+        marked = "".join(
+            f'<font name="{name}">{escape(part)}</font>' if name else escape(part)
+            for name, part in self.fonts.runs(
+                " ".join(text.split()), bold=style.fontName == self.bold
+            )
+        )
+        return Paragraph(marked, style, bulletText=bullet)
 
 
 def is_number(text: str) -> bool:
@@ -252,11 +307,14 @@ def table(spec: dict[str, Any], styles: Styles, width: float) -> Flowable:
     cells = [[str(value) for value in row] for row in rows]
     right = [all(is_number(row[i]) or not row[i] for row in cells) for i in range(len(columns))]
     header = [
-        paragraph(name, styles.head_number if right[i] else styles.head)
+        styles.paragraph(name, styles.head_number if right[i] else styles.head)
         for i, name in enumerate(columns)
     ]
     body = [
-        [paragraph(text, styles.number if right[i] else styles.cell) for i, text in enumerate(row)]
+        [
+            styles.paragraph(text, styles.number if right[i] else styles.cell)
+            for i, text in enumerate(row)
+        ]
         for row in cells
     ]
     longest = [
@@ -289,9 +347,9 @@ def figures(spec: list[dict[str, str]], styles: Styles, width: float) -> Flowabl
     """Return the two to four numbers that matter, as tiles."""
     cells = [
         [
-            paragraph(one["value"], styles.figure),
-            paragraph(one["label"], styles.label),
-            paragraph(one.get("note", ""), styles.caption),
+            styles.paragraph(one["value"], styles.figure),
+            styles.paragraph(one["label"], styles.label),
+            styles.paragraph(one.get("note", ""), styles.caption),
         ]
         for one in spec
     ]
@@ -316,13 +374,16 @@ def image(spec: dict[str, Any], styles: Styles, width: float) -> list[Flowable]:
     with Picture.open(spec["image"]) as picture:
         height = width * picture.height / picture.width
     shown = Image(spec["image"], width=width, height=height)
-    return [shown, *([paragraph(spec["caption"], styles.caption)] if "caption" in spec else [])]
+    return [
+        shown,
+        *([styles.paragraph(spec["caption"], styles.caption)] if "caption" in spec else []),
+    ]
 
 
 def parts(block: dict[str, Any], styles: Styles, width: float, *, first: bool) -> list[Flowable]:
     """Return what a block sets."""
     if "text" in block:
-        return [paragraph(block["text"], styles.lead if first else styles.text)]
+        return [styles.paragraph(block["text"], styles.lead if first else styles.text)]
     if "figures" in block:
         return [figures(block["figures"], styles, width)]
     if "table" in block:
@@ -330,7 +391,7 @@ def parts(block: dict[str, Any], styles: Styles, width: float, *, first: bool) -
     if "image" in block:
         return image(block, styles, width)
     if "list" in block:
-        return [paragraph(text, styles.item, bulletText="\u2022") for text in block["list"]]
+        return [styles.paragraph(text, styles.item, "\u2022") for text in block["list"]]
     raise ValueError(f"a block is heading, text, figures, table, image or list: {list(block)}")
 
 
@@ -339,10 +400,13 @@ def blocks(spec: dict[str, Any], styles: Styles, width: float) -> Iterator[Flowa
     held: list[Flowable] = []
     for number, block in enumerate(spec["blocks"]):
         if "heading" in block:
-            held = [paragraph(block["heading"], styles.heading), Spacer(0, 4)]
+            held = [styles.paragraph(block["heading"], styles.heading), Spacer(0, 4)]
             continue
-        yield KeepTogether([*held, *parts(block, styles, width, first=number == 0)])
-        yield Spacer(0, 9)
+        made = [*held, *parts(block, styles, width, first=number == 0)]
+        if number:
+            yield Spacer(0, 9)
+        # A table may be longer than a page, and then begins here all the same.
+        yield from [CondPageBreak(40 * mm), *made] if "table" in block else [KeepTogether(made)]
         held = []
     if held:
         raise ValueError(f"nothing follows the heading {spec['blocks'][-1]['heading']!r}")
@@ -354,15 +418,23 @@ def build(spec: dict[str, Any]) -> Path:
     page = "第 {} 页" if spec.get("language") == "zh" else "page {}"
     letters = "".join(sorted({*"".join(texts(spec)), *page, *"0123456789\u2022 "} - {"\n", "\t"}))
     is_wide = any(ord(letter) > WIDE for letter in letters)
-    styles = Styles(*choose_fonts(letters), is_wide=is_wide)
+    styles = Styles(Fonts(letters), is_wide=is_wide)
     path = Path(spec["path"])
     path.parent.mkdir(parents=True, exist_ok=True)
 
     def foot(canvas: Canvas, document: BaseDocTemplate) -> None:
-        canvas.setFont(styles.regular, 8.4)
         canvas.setFillColor(GREY)
-        canvas.drawString(MARGIN, 12 * mm, f"{spec['title']}  {spec.get('source', '')}")
-        canvas.drawRightString(size[0] - MARGIN, 12 * mm, page.format(document.page))
+        for text, right in (
+            (f"{spec['title']}  {spec.get('source', '')}", False),
+            (page.format(document.page), True),
+        ):
+            parts = list(styles.fonts.runs(text))
+            full = sum(pdfmetrics.stringWidth(part, name, 8.4) for name, part in parts)
+            at = size[0] - MARGIN - full if right else MARGIN
+            for name, part in parts:
+                canvas.setFont(name, 8.4)
+                canvas.drawString(at, 12 * mm, part)
+                at += pdfmetrics.stringWidth(part, name, 8.4)
 
     document = BaseDocTemplate(
         str(path),
@@ -374,11 +446,13 @@ def build(spec: dict[str, Any]) -> Path:
     width = size[0] - 2 * MARGIN
     frame = Frame(MARGIN, 20 * mm, width, size[1] - 40 * mm, 0, 0, 0, 0)
     document.addPageTemplates(PageTemplate(frames=[frame], onPage=foot))
-    head: list[Flowable] = [paragraph(spec["title"], styles.title)]
+    head: list[Flowable] = [styles.paragraph(spec["title"], styles.title)]
     if spec.get("subtitle"):
-        head += [paragraph(spec["subtitle"], styles.subtitle)]
+        head += [styles.paragraph(spec["subtitle"], styles.subtitle)]
     document.build([*head, Spacer(0, 10), *blocks(spec, styles, width)])
-    print(f"{path}: {document.page} pages, {path.stat().st_size} bytes, font {styles.regular}")
+    print(
+        f"{path}: {document.page} pages, {path.stat().st_size} bytes, font {styles.fonts.main[0]}"
+    )
     return path
 
 
