@@ -178,7 +178,7 @@ def _allowed(group: argparse._ArgumentGroup) -> None:
         "--require-sandbox",
         default="",
         metavar="LEVEL",
-        help="refuse (exit 6) unless this mechanism works: bwrap, landlock, seatbelt",
+        help="refuse (exit 6) unless this mechanism works: namespaces, bwrap, landlock, seatbelt",
     )
 
 
@@ -265,7 +265,11 @@ def compose(arguments: argparse.Namespace, fixture: Fixture | None) -> tuple[str
     else:
         from reread import models
 
-        settings = replace(models.settings_from_environment(), stream=not arguments.no_stream)
+        settings = replace(
+            models.settings_from_environment(),
+            stream=not arguments.no_stream,
+            prices=arguments.prices,
+        )
         mode = "mode=live"
     return mode, Job(
         task=_task(arguments, fixture),

@@ -16,7 +16,7 @@ this list and fails on an upward import, a cycle, or a module that is not listed
     gate         rereads script and artifacts and says what holds; never raises
     tools        one file per tool the model may call
     rails        one file per built-in lifecycle hook
-    models       one file per model adapter other than Chat Completions
+    models       live models: one file per API
     session      what one run works with
     tasks        task files and flags become a Task
     summary      values as JSON

@@ -77,6 +77,10 @@ class Approvals:
             Failure: approval_required, approval_used, approval_stale.
         """
         approval = self.check(subject, sha256, cause=cause, remedy=remedy)
-        del self._granted[subject]
-        self._spent.append(approval)
+        self.spent_on(approval)
         return approval
+
+    def spent_on(self, approval: Approval) -> None:
+        """Note that what an approval allowed has been done."""
+        del self._granted[approval.subject]
+        self._spent.append(approval)

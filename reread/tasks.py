@@ -143,6 +143,8 @@ def with_contracts(task: Task, selected: Sequence[str], contract_of: ContractOf)
                 name == named or contracts.applies(ours, expected.path, expected.format)
             ):
                 contract = dict(contracts.merge(contract, ours))
+        if contract.get("topic_in_prose") and not task.topic.strip():
+            raise _no_topic(expected.path)
         attached.append(replace(expected, contract=contracts.bind(contract, topic=task.topic)))
     return replace(task, artifacts=tuple(attached))
 
@@ -195,6 +197,14 @@ def _check_place(path: str) -> None:
             f"The artifact '{path}' is not below outputs/ or drafts/.",
             f"Name it outputs/{parts[-1]}.",
         )
+
+
+def _no_topic(path: str) -> Failure:
+    return Failure(
+        Code.task_invalid,
+        f"The contract of '{path}' looks for the topic of the task, and the task names none.",
+        "Name it with --topic TEXT, or as topic: in the task file.",
+    )
 
 
 def _no_contract(name: str) -> Failure:

@@ -347,7 +347,7 @@ CODE = [
     Trap(
         "two cells of one id",
         "ipynb",
-        notebook(cells=[NOTEBOOK["cells"][0]] * 2),  # type: ignore[index]
+        notebook(cells=[NOTEBOOK["cells"][0]] * 2),
         INVALID,
         "duplicate_ids",
     ),

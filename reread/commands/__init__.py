@@ -54,6 +54,8 @@ EXIT_OF_CODE: Mapping[str, int] = {
     "model_not_configured": 5,
     "model_failed": 5,
     "model_refused": 5,
+    "model_output_cut": 5,
+    "context_too_long": 5,
     "sandbox_unavailable": 6,
     "interrupted": 130,
 }
@@ -120,6 +122,8 @@ OUTSIDE_THE_VERDICT = frozenset(
         "model_not_configured",
         "model_failed",
         "model_refused",
+        "model_output_cut",
+        "context_too_long",
         "sandbox_unavailable",
         "interrupted",
     }

@@ -48,8 +48,6 @@ CODES: Mapping[str, str] = {
     "W-FILENAME-CASE": "Call the file SKILL.md.",
     "W-BODY-OVER-CAP": "Move parts of it into files below references/.",
     "W-REF-MISSING": "Add the file or take the name out.",
-    "W-LINK": "Put the file itself there; links inside a skill are not followed.",
-    "W-ROOT-MISSING": "Name a folder that holds skill folders.",
     "I-BOM": "Save the file without a byte order mark.",
     "I-CRLF": "Line ends are read as line feeds.",
     "I-FENCE-WS": "Write the fence as exactly ---.",

@@ -16,6 +16,8 @@ from reread.skills.folding import UNSPACED, Folded, fold
 
 SHORTEST = 2
 INFLECTED_FROM = 4
+UNINFLECTED = 2
+"""Characters at the start of a word that no inflection changes."""
 
 Rule = Literal["whole words", "inflected", "contiguous characters"]
 
@@ -42,15 +44,23 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """A declared trigger, ready to be looked for."""
+    """A declared trigger, ready to be looked for.
+
+    Attributes:
+        needed: how its first word starts; a text without that is not searched, since compiling a
+            pattern costs far more than most texts are worth.
+    """
 
     text: str
-    pattern: re.Pattern[str]
+    pattern: str
+    needed: str
     spaced: bool
 
     def hits(self, task: Folded) -> Iterator[Hit]:
         """Yield every occurrence."""
-        for found in self.pattern.finditer(task.text):
+        if self.needed not in task.text:
+            return
+        for found in _compiled(self.pattern).finditer(task.text):
             inflected = self.spaced and bool(found["ending"])
             rule: Rule = "inflected" if inflected else "whole words"
             yield Hit(self.text, *found.span(), rule if self.spaced else "contiguous characters")
@@ -63,7 +73,12 @@ def trigger(text: str) -> Trigger | None:
     if len(re.sub(r"[\W_]", "", folded)) < SHORTEST:
         return None
     tokens = [found for found in _TOKEN.finditer(folded)]
-    return Trigger(text, re.compile(_pattern(tokens)), _is_spaced(tokens[-1]))
+    return Trigger(text, _pattern(tokens), tokens[0][0][:UNINFLECTED], _is_spaced(tokens[-1]))
+
+
+@lru_cache(maxsize=4096)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
 
 
 def _is_spaced(token: re.Match[str]) -> bool:

@@ -12,7 +12,7 @@ from reread.tools import schema, text
 
 def tool(session: Session) -> Tool | None:
     """Make the tool for a run, unless the task asked for no skills or there are none to see."""
-    if session.task.skills == () or not session.skills.names:
+    if session.task.skills == () or not session.skills.visible:
         return None
 
     async def activate(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -29,6 +29,6 @@ def tool(session: Session) -> Tool | None:
     return Tool(
         "activate_skill",
         "Read the instructions of a skill from the catalog before doing what it is for.",
-        schema(("name",), name=text("a name from the catalog", enum=list(session.skills.names))),
+        schema(("name",), name=text("a name from the catalog", enum=list(session.skills.visible))),
         activate,
     )

@@ -15,13 +15,14 @@ def tool(session: Session) -> Tool:
 
     async def create(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         proposal = proposal_from(arguments)
-        approval = session.approvals.spend(
+        approval = session.approvals.check(
             f"skill-proposal:{proposal.name}",
             proposal.sha256,
             cause=f"The skill '{proposal.name}' would be created, and nobody has approved it.",
             remedy="A person looks at the proposal file and adds --approve-skill-proposal PATH.",
         )
         made = persist_proposal(session.skills, proposal)
+        session.approvals.spent_on(approval)  # only now: a refusal must not use the word up
         session.record.event(
             "skill.created",
             {"name": proposal.name, "sha256": made.sha256, "approved_at": approval.granted_at},

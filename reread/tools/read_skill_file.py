@@ -12,7 +12,7 @@ from reread.tools import schema, text
 
 def tool(session: Session) -> Tool | None:
     """Make the tool for a run, unless the task asked for no skills or there are none to see."""
-    if session.task.skills == () or not session.skills.names:
+    if session.task.skills == () or not session.skills.visible:
         return None
 
     async def read(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -24,7 +24,7 @@ def tool(session: Session) -> Tool | None:
         "Read a text file that a skill brings along, such as references/….md.",
         schema(
             ("name", "path"),
-            name=text("a name from the catalog", enum=list(session.skills.names)),
+            name=text("a name from the catalog", enum=list(session.skills.visible)),
             path=text("relative to the skill's folder", minLength=1),
         ),
         read,

@@ -17,7 +17,7 @@ from reread.tools import schema, text
 from reread.values import Code, ScriptRun
 from reread.workspace import VIEWS
 
-SCRIPT_LIMIT = 1 << 20
+SCRIPT_LIMIT = 256 << 10
 
 PARAMETERS = schema(
     (),
