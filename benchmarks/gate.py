@@ -203,13 +203,13 @@ def _pptx(path: Path) -> None:
 
 
 def _xlsx(path: Path) -> None:
-    import openpyxl  # type: ignore[import-untyped]
+    import openpyxl
 
     openpyxl.load_workbook(path)
 
 
 def _pdf(path: Path) -> None:
-    import pypdfium2  # type: ignore[import-untyped]
+    import pypdfium2
 
     len(pypdfium2.PdfDocument(path))
 
@@ -222,7 +222,7 @@ def _picture(path: Path) -> None:
 
 
 def _parquet(path: Path) -> None:
-    import pyarrow.parquet  # type: ignore[import-untyped]
+    import pyarrow.parquet
 
     pyarrow.parquet.read_metadata(path)
 

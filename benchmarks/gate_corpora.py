@@ -187,7 +187,7 @@ def _open(format: str, stream: io.BytesIO) -> None:
 
         pptx.Presentation(stream)
     elif format == "xlsx":
-        import openpyxl  # type: ignore[import-untyped]
+        import openpyxl
 
         openpyxl.load_workbook(stream)
     elif format == "pdf":

@@ -353,7 +353,7 @@ class TestExcel:
         assert verdict("xlsx", only) == f"{HOLLOW}/error_values"
 
     def test_holds_with_a_chart_sheet_only(self) -> None:
-        from openpyxl.chart import BarChart, Reference  # type: ignore[import-untyped]
+        from openpyxl.chart import BarChart, Reference
 
         book = openpyxl.Workbook()
         book.active.append(["north", 4182])
