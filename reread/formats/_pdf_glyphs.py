@@ -58,7 +58,7 @@ def _letters(text_page: Any) -> tuple[int, list[tuple[float, ...]], int]:
     Those are letters of other scripts, each once, and characters without a Unicode value, which is
     what a missing letter becomes when a font is cut down to the letters in use.
     """
-    from pypdfium2 import raw  # type: ignore[import-untyped]
+    from pypdfium2 import raw
 
     places: dict[object, tuple[float, ...]] = {}
     letters = foreign = 0

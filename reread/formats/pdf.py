@@ -51,7 +51,7 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
     yield from found
     if found:
         return
-    import pypdfium2  # type: ignore[import-untyped]
+    import pypdfium2
 
     try:
         document = pypdfium2.PdfDocument(data)

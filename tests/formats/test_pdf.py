@@ -91,7 +91,7 @@ class TestAPdf:
         assert verdict("pdf", data) == f"{INVALID}/no_pages"
 
     def test_is_unreadable_with_a_password(self) -> None:
-        from reportlab.lib.pdfencrypt import StandardEncryption  # type: ignore[import-untyped]
+        from reportlab.lib.pdfencrypt import StandardEncryption
 
         data = written([PROSE], encrypt=StandardEncryption("secret"))
         assert verdict("pdf", data) == "artifact_unreadable/encrypted"
@@ -128,8 +128,8 @@ class TestWhatIsToBeSeen:
         )
 
     def test_holds_when_the_font_has(self) -> None:
-        from reportlab.pdfbase import pdfmetrics  # type: ignore[import-untyped]
-        from reportlab.pdfbase.cidfonts import UnicodeCIDFont  # type: ignore[import-untyped]
+        from reportlab.pdfbase import pdfmetrics
+        from reportlab.pdfbase.cidfonts import UnicodeCIDFont
 
         pdfmetrics.registerFont(UnicodeCIDFont("STSong-Light"))
         assert verdict("pdf", written(CHINESE, font="STSong-Light")) == "ok"
@@ -175,7 +175,7 @@ def _font(name: str) -> str:
     from pathlib import Path
 
     from reportlab.pdfbase import pdfmetrics
-    from reportlab.pdfbase.ttfonts import TTFont  # type: ignore[import-untyped]
+    from reportlab.pdfbase.ttfonts import TTFont
 
     found = next(Path("/usr/share/fonts").rglob(name), None)
     if found is None:
