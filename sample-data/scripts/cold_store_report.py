@@ -2,7 +2,6 @@
 # requires-python = ">=3.11"
 # dependencies = []
 # ///
-# ruff: noqa: RUF001
 """Clean the cold-store log and describe a chart and a report of it, for the builders to draw."""
 
 import csv
@@ -14,6 +13,7 @@ from statistics import mean
 
 FORMS = ("%Y-%m-%d %H:%M", "%Y/%m/%d %H:%M", "%d.%m.%Y %H:%M")
 LIMITS = {"一号冷库": -18.0, "二号冷库": -18.0, "装卸平台": 7.0}
+NAMES = {"一号冷库": "Cold store 1", "二号冷库": "Cold store 2", "装卸平台": "Loading dock"}
 NO_SENSOR = -100.0
 
 
@@ -63,127 +63,133 @@ def when(value: datetime) -> str:
     return f"{value.month} 月 {value.day} 日 {value:%H:%M}"
 
 
-peak_text = f"{peak:.1f} °C".replace("-", "−")
-headline = f"{worst}在 {peak_at.month} 月 {peak_at.day} 日夜间升到 {peak_text}"
-period = f"{times[0]:%Y-%m-%d} 至 {times[-1]:%Y-%m-%d}"
-frozen = [store for store, limit in LIMITS.items() if limit < 0]
-chart = {
-    "path": "outputs/cold-store.png",
-    "kind": "line",
-    "title": headline,
-    "subtitle": f"两座冷库的温度，每两小时一次，{period}",
-    "unit": "°C",
-    "x": [value.isoformat(timespec="minutes") for value in times],
-    "series": [
-        {"name": store, "values": [readings[store].get(value) for value in times]}
-        for store in frozen
-    ],
-    "highlight": worst,
-    "limits": [{"value": -18, "label": "上限 −18 °C"}],
-    "source": "数据：inputs/cold-store.csv；断线处没有读数",
-    "plain": {
-        headline: f"Cold store 2 rose to {peak_text}",
-        f"两座冷库的温度，每两小时一次，{period}": "Temperature every two hours",
-        "一号冷库": "Cold store 1",
-        "二号冷库": "Cold store 2",
-        "上限 −18 °C": "limit -18 °C",
-        "数据：inputs/cold-store.csv；断线处没有读数": "Data: inputs/cold-store.csv",
-    },
-}
+def name(store: str) -> str:
+    return NAMES[store]
+
+
+def moment_text(value: datetime) -> str:
+    return f"{value.day} {value:%B}, {value:%H:%M}"
 
 
 def degrees(value: float) -> str:
-    return f"{value:.1f}".replace("-", "−")
+    return f"{value:.1f}".replace("-", "\u2212")
+
+
+def gap(store: str) -> tuple[int, datetime]:
+    """Return the longest run of missing readings: its length and its first time."""
+    best, run = (0, times[0]), 0
+    for value in times:
+        run = 0 if value in readings[store] else run + 1
+        if run > best[0]:
+            best = (run, value - timedelta(hours=2 * (run - 1)))
+    return best
 
 
 def line(store: str) -> list[str]:
     values = list(readings[store].values())
     return [
-        store,
+        name(store),
         f"{len(values)}",
         degrees(mean(values)),
         degrees(max(values)),
-        f"{LIMITS[store]:.0f}".replace("-", "−"),
+        degrees(LIMITS[store]),
         f"{len(above[store])}",
     ]
 
 
-def longest_gap(store: str) -> tuple[datetime, int]:
-    best, run = (times[0], 0), 0
-    for value in times:
-        run = 0 if value in readings[store] else run + 1
-        if run > best[1]:
-            best = (value - timedelta(hours=2 * (run - 1)), run)
-    return best
-
-
-gap_store = max(LIMITS, key=lambda store: longest_gap(store)[1])
-gap_at, gap = longest_gap(gap_store)
+period = f"{times[0]:%Y-%m-%d} to {times[-1]:%Y-%m-%d}"
+others = [store for store in LIMITS if store != worst and above[store]]
+if others:
+    raise ValueError(f"the report speaks of one store above its limit, and there are {others} too")
+gap_store = max(LIMITS, key=lambda store: gap(store)[0])
+missed, gap_at = gap(gap_store)
 by_day: dict[date, list[float]] = defaultdict(list)
 for value, celsius in readings[worst].items():
     by_day[value.date()].append(celsius)
+
+source = "Data: inputs/cold-store.csv"
+chart = {
+    "path": "outputs/cold-store.png",
+    "kind": "line",
+    "title": f"{name(worst)} rose to {degrees(peak)} °C in the night to {peak_at.day} {peak_at:%B}",
+    "subtitle": f"both cold stores, one reading every two hours, {period}",
+    "unit": "°C",
+    "x": [value.isoformat(timespec="minutes") for value in times],
+    "series": [
+        {"name": name(store), "values": [readings[store].get(value) for value in times]}
+        for store, limit in LIMITS.items()
+        if limit < 0
+    ],
+    "highlight": name(worst),
+    "limits": [{"value": -18, "label": "limit \u221218 °C"}],
+    "source": f"{source}; where a line breaks there is no reading",
+}
 report = {
     "path": "outputs/cold-store.pdf",
-    "title": "冷库温度双周报",
+    "title": "Temperatures of the cold stores",
     "subtitle": period,
-    "language": "zh",
-    "source": "数据：inputs/cold-store.csv",
+    "source": source,
     "blocks": [
         {
-            "text": f"{worst}在 {when(first)} 至 {when(last)} 之间高于 −18 °C，最高 {peak_text}"
-            f"（{when(peak_at)}）。其余时间各处都在上限以内。"
-            f"请检查 {when(first)} 前后的开门与除霜记录。"
+            "text": f"{name(worst)} was above its limit from {moment_text(first)} to "
+            f"{moment_text(last)}, at most at {degrees(peak)} °C ({moment_text(peak_at)}). "
+            "All other readings stayed within their limits. Look into the log of doors and of "
+            f"defrosting around {moment_text(first)}."
         },
         {
             "figures": [
-                {"value": peak_text, "label": f"{worst}最高温度", "note": when(peak_at)},
                 {
-                    "value": f"{len(above[worst])} 次",
-                    "label": "超过上限的读数",
-                    "note": "每两小时一次",
+                    "value": f"{degrees(peak)} °C",
+                    "label": f"highest in {name(worst)}",
+                    "note": moment_text(peak_at),
+                },
+                {
+                    "value": f"{len(above[worst])}",
+                    "label": "readings above the limit",
+                    "note": "one every two hours",
                 },
                 {
                     "value": f"{valid / len(seen):.1%}",
-                    "label": "有效读数",
-                    "note": f"{valid} / {len(seen)}",
+                    "label": "of the readings are there",
+                    "note": f"{valid} of {len(seen)}",
                 },
             ]
         },
-        {"heading": "温度走势"},
-        {"image": "outputs/cold-store.png", "caption": "灰线为一号冷库；断线处记录仪没有读数。"},
-        {"heading": "各处汇总"},
+        {"heading": "Course"},
+        {"image": "outputs/cold-store.png"},
+        {"heading": "By place"},
         {
             "table": {
-                "columns": ["地点", "有效读数", "平均 °C", "最高 °C", "上限 °C", "超限次数"],
+                "columns": ["place", "readings", "mean °C", "highest °C", "limit °C", "above it"],
                 "rows": [line(store) for store in LIMITS],
             }
         },
-        {"heading": f"{worst}逐日温度"},
+        {"heading": f"{name(worst)}, day by day"},
         {
             "table": {
-                "columns": ["日期", "读数", "平均 °C", "最高 °C"],
+                "columns": ["day", "readings", "mean °C", "highest °C"],
                 "rows": [
                     [f"{day:%Y-%m-%d}", f"{len(v)}", degrees(mean(v)), degrees(max(v))]
                     for day, v in sorted(by_day.items())
                 ],
             }
         },
-        {"heading": "数据说明"},
+        {"heading": "Where the numbers come from"},
         {
             "list": [
-                f"文件共 {len(rows)} 行，其中重复 {rejected['duplicate']} 行，"
-                f"没有数值 {rejected['missing']} 行，"
-                f"传感器断线（−127.0）{rejected['no_sensor']} 行。",
-                f"最长的空缺在{gap_store}：自 {when(gap_at)} 起连续 {gap} 次没有读数；"
-                "空缺没有补值，也不计入平均。",
-                "时间有三种写法，小数点有时写作逗号；都已统一。",
+                f"Rows read: {len(rows)}. Of these {rejected['duplicate']} stand there twice, "
+                f"{rejected['missing']} have no value, {rejected['no_sensor']} without a sensor "
+                "on the line (\u2212127.0).",
+                f"The longest gap is in {name(gap_store)}: {missed} readings from "
+                f"{moment_text(gap_at)} on. Gaps are left open and count in no mean.",
+                "Times came in three forms and some numbers with a comma; all are read alike.",
             ]
         },
     ],
 }
-for name, value in (("chart", chart), ("report", report)):
-    Path(f"drafts/{name}.json").write_text(
-        json.dumps(value, ensure_ascii=False, indent=1), encoding="utf-8"
+for name_of_file, spec in (("chart", chart), ("report", report)):
+    Path(f"drafts/{name_of_file}.json").write_text(
+        json.dumps(spec, ensure_ascii=False, indent=1), encoding="utf-8"
     )
 print(f"{len(rows)} rows, {valid} readings, rejected {rejected}")
-print(f"{worst}: {peak} at {peak_at}, {len(above[worst])} readings above the limit")
+print(f"{name(worst)}: {peak} at {peak_at}, {len(above[worst])} readings above the limit")

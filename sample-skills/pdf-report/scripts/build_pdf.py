@@ -59,7 +59,11 @@ INK, GREY, ACCENT = (
 )
 PALE, RULE = colors.HexColor("#F2F5F8"), colors.HexColor("#CBD2D9")
 MARGIN = 22 * mm
+WHOLE = 20
+"""Rows of a table up to which it is not broken between pages."""
 LENT = "STSong-Light"
+SIMPLER = {"\u2212": "-", "\u2010": "-", "\u2011": "-", "\u202f": " ", "\u2007": " "}
+"""Signs that can be written simpler where no font has them."""
 UNUSED = """maxTwilightPoints maxStorage maxFunctionDefs maxInstructionDefs maxStackElements
 maxSizeOfInstructions maxComponentElements maxPoints maxContours maxCompositePoints
 maxCompositeContours maxComponentDepth"""
@@ -162,6 +166,7 @@ class Fonts:
     def __init__(self, letters: str) -> None:
         """Register fonts, in their order, until every letter has one."""
         self.names: dict[str, tuple[str, str]] = {}
+        self.simpler: dict[str, str] = {}
         left = "".join(letter for letter in letters if not is_western(letter))
         if not left:
             self._take(letters, "Helvetica", "Helvetica-Bold")
@@ -191,6 +196,8 @@ class Fonts:
 
     def _lend(self, letters: str) -> None:
         """Name a font that the reader's program must bring, for letters that no font here has."""
+        self.simpler = {letter: SIMPLER[letter] for letter in letters if letter in SIMPLER}
+        letters = "".join({self.simpler.get(letter, letter) for letter in letters})
         western = "".join(filter(is_western, letters))
         self._take(western, "Helvetica", "Helvetica-Bold")
         others = "".join(letter for letter in letters if letter not in western)
@@ -206,13 +213,15 @@ class Fonts:
 
     def runs(self, text: str, *, bold: bool = False) -> Iterator[tuple[str, str]]:
         """Yield the parts of a text with the name of the font that has them."""
+        text = "".join(self.simpler.get(letter, letter) for letter in text)
         for name, letters in groupby(text, lambda letter: self.names.get(letter, ("", ""))[bold]):
             yield name, "".join(letters)
 
     @property
     def main(self) -> tuple[str, str]:
-        """Return the regular and bold font of most letters."""
-        return Counter(self.names.values()).most_common(1)[0][0]
+        """Return the regular and bold font of most letters, of those that are there."""
+        counted = Counter(pair for pair in self.names.values() if LENT not in pair)
+        return counted.most_common(1)[0][0] if counted else (LENT, LENT)
 
 
 def is_western(letter: str) -> bool:
@@ -405,8 +414,10 @@ def blocks(spec: dict[str, Any], styles: Styles, width: float) -> Iterator[Flowa
         made = [*held, *parts(block, styles, width, first=number == 0)]
         if number:
             yield Spacer(0, 9)
-        # A table may be longer than a page, and then begins here all the same.
-        yield from [CondPageBreak(40 * mm), *made] if "table" in block else [KeepTogether(made)]
+        if len(block.get("table", {}).get("rows", ())) > WHOLE:
+            yield from (CondPageBreak(40 * mm), *made)  # longer than a page, perhaps: begin here
+        else:
+            yield KeepTogether(made)
         held = []
     if held:
         raise ValueError(f"nothing follows the heading {spec['blocks'][-1]['heading']!r}")
