@@ -25,6 +25,8 @@ RECORD_SCHEMA = "reread.record/1"
 EVENTS = "events.jsonl"
 RECORD = "record.json"
 JOURNAL = "publish.json"
+REPORT = "report.html"
+"""A page that shows the record; no part of it, and made again at any time."""
 RECORD_LIMIT = 1 << 30
 
 Listener = Callable[[str, Mapping[str, Any]], None]
@@ -97,7 +99,7 @@ def write_record(folder: ConfinedFolder, record: Mapping[str, Any]) -> None:
     files = {
         entry.path: folder.sha256(entry.path)
         for entry in folder.walk()
-        if entry.kind == "file" and entry.path not in (RECORD, JOURNAL)
+        if entry.kind == "file" and entry.path not in (RECORD, JOURNAL, REPORT)
     }
     whole = {**record, "schema": RECORD_SCHEMA, "files": files}
     folder.write(RECORD, as_line({**whole, "digest": digest(whole)}))

@@ -75,7 +75,10 @@ def audit(workspace: ConfinedFolder, run: ConfinedFolder) -> Audit:
 def _files(run: ConfinedFolder, record: Mapping[str, Any]) -> Iterator[Problem]:
     """Compare the run's own folder, in both directions."""
     wanted: Mapping[str, str] = record["files"]
-    there = {entry.path for entry in run.walk() if entry.kind == "file"} - {records.RECORD}
+    there = {entry.path for entry in run.walk() if entry.kind == "file"} - {
+        records.RECORD,
+        records.REPORT,
+    }
     for path in sorted(there - wanted.keys()):
         yield _problem(path, "the record does not know it")
     for path, sha256 in wanted.items():
