@@ -30,6 +30,7 @@ class Recorder(Rail):
                 "calls": [_call(call) for call in reply.calls],
                 "message": reply.message,
                 "usage": usage(reply.usage),
+                "nudge": reply.nudge,
             },
         )
 

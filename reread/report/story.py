@@ -206,8 +206,8 @@ class _Teller:
         round.status, round.failure = str(data.get("status") or "ended"), data.get("failure")
 
     def _gate_read(self, data: Event) -> None:
-        if not self.story.rounds:
-            return
+        if not self.story.rounds or not self.story.rounds[-1].status:
+            return  # a resumed run reads once more what an earlier round had left
         round = self.story.rounds[-1]
         round.gate = data
         read = (*(data.get("artifacts") or ()), *(data.get("scripts") or ()))

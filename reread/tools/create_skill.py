@@ -22,16 +22,14 @@ def tool(session: Session) -> Tool:
             remedy="A person looks at the proposal file and adds --approve-skill-proposal PATH.",
         )
         made = persist_proposal(session.skills, proposal)
-        session.record.event(
-            "skill.created",
-            {"name": proposal.name, "sha256": made.sha256, "approved_at": approval.granted_at},
-        )
-        return {
+        done = {
             "name": proposal.name,
             "path": made.path,
             "sha256": made.sha256,
             "scans": session.skills.scans,
         }
+        session.record.event("skill.created", {**done, "approved_at": approval.granted_at})
+        return done
 
     return Tool(
         "create_skill",
