@@ -16,6 +16,7 @@ from typing import Any
 
 from agent_runtime import Failure, Reply, ScriptedModel, ScriptStep, scripted
 from reread.approvals import Approvals
+from reread.files import ConfinedFolder
 from reread.session import Session
 from reread.values import Code
 from reread.workspace import Workspace
@@ -33,6 +34,7 @@ class Fixture:
         rounds: the turns of each round, host steps among them.
         options: flags that belong to it.
         expect: `status`, `exit_code` and `codes` that are right.
+        shipped: it came with the program, and so did its scripts; others need a fence.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Fixture:
     rounds: tuple[tuple[Step, ...], ...]
     options: tuple[str, ...]
     expect: Mapping[str, Any]
+    shipped: bool
 
 
 def names(samples: Path) -> tuple[str, ...]:
@@ -58,7 +61,8 @@ def load(name: str, samples: Path) -> Fixture:
     Raises:
         Failure: fixture_unknown, fixture_invalid.
     """
-    if name.endswith(".json"):
+    shipped = not name.endswith(".json")
+    if not shipped:
         file = Path(name).resolve()
         name, samples = str(file), file.parent.parent
     else:
@@ -79,6 +83,7 @@ def load(name: str, samples: Path) -> Fixture:
         rounds=tuple(tuple(turns) for turns in value["rounds"]),
         options=tuple(value.get("options", ())),
         expect=value.get("expect", {}),
+        shipped=shipped,
     )
 
 
@@ -110,8 +115,16 @@ def prepare(fixture: Fixture, workspace: Workspace, approvals: Approvals) -> Non
         if step["host"] == "approve_overwrite":
             data = workspace.folder.read(step["path"])
             approvals.grant(f"overwrite:{step['path']}", hashlib.sha256(data).hexdigest())
+        elif step["host"] == "copy":
+            _bring(workspace.folder, step["path"], (fixture.samples / step["from"]).read_bytes())
         else:
             change(workspace.root, _filled(step, fixture.samples))
+
+
+def _bring(folder: ConfinedFolder, path: str, data: bytes) -> None:
+    """Put a file where there is none; what is the user's stays."""
+    if folder.sha256(path) is None:
+        folder.write(path, data, expect=None)
 
 
 def model(

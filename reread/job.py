@@ -79,7 +79,7 @@ async def perform(job: Job, *, listeners: tuple[Listener, ...] = ()) -> Outcome:
             Skills(workspace.root / "skills", roots=job.skill_roots, trusted=job.trust_skills),
             approvals,
             listeners=listeners,
-            shipped=job.fixture is not None,
+            shipped=job.fixture is not None and job.fixture.shipped,
             run_id=job.run_id,
             origin=_origin(job),
         )
@@ -155,7 +155,7 @@ def _next_model(
 ) -> Model:
     """Return who answers after the record: the rest of the fixture, or the service."""
     origin = session.origin
-    if session.shipped:
+    if origin.get("mode") == "fixture":
         if samples is None:
             raise _no_model()
         fixture = fixtures.load(origin["fixture"], samples / "sample-data")

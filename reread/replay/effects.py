@@ -65,7 +65,9 @@ def _result(event: Event) -> Mapping[str, Any] | None:
         return failure.as_json()
 
 
-def found_done(tool: Tool, session: Session, arguments: Mapping[str, Any], failure: Failure) -> Mapping[str, Any]:
+def found_done(
+    tool: Tool, session: Session, arguments: Mapping[str, Any], failure: Failure
+) -> Mapping[str, Any]:
     """Return the answer of a skill that was created when the run died, or raise the failure."""
     if tool.name != "create_skill" or failure.code != Code.skill_exists:
         raise failure
