@@ -12,6 +12,8 @@ from html import escape
 
 from markupsafe import Markup
 
+from reread.report.shown import visible
+
 LIMIT = 200_000
 """Characters; what is longer is shown without colours."""
 
@@ -46,7 +48,8 @@ def python(text: str) -> Markup:
 
 
 def _span(kind: str, text: str) -> str:
-    return f'<span class="t-{kind}">{escape(text)}</span>' if kind else escape(text)
+    shown = escape(visible(text))
+    return f'<span class="t-{kind}">{shown}</span>' if kind else shown
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:

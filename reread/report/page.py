@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +19,7 @@ from reread import records
 from reread.files import ConfinedFolder
 from reread.report import highlight, timing
 from reread.report.previews import Preview, preview
+from reread.report.shown import visible
 from reread.report.story import Story, as_text, tell
 from reread.workspace import Workspace
 
@@ -73,7 +75,7 @@ def run_page(workspace: Workspace, run: ConfinedFolder) -> str:
         verdict=verdict(record),
         story=story,
         artifacts=tuple(_artifacts(workspace, run, record)),
-        scripts=tuple(_scripts(run, story)),
+        scripts=tuple(_scripts(workspace, run, story)),
         chart=timing.chart(story.spans, story.seconds),
         evidence=sorted((record.get("files") or {}).items()),
     )
@@ -91,8 +93,8 @@ def verdict(record: Mapping[str, Any]) -> tuple[str, str]:
     outcome = record["outcome"]
     if outcome.get("status") == "complete":
         count = len(outcome.get("artifacts") or ())
-        files = "the declared file" if count == 1 else f"all {count} declared files"
-        return "good", f"After the model had stopped, {files} were read from disk and held."
+        files = "the declared file was" if count == 1 else f"all {count} declared files were"
+        return "good", f"After the model had stopped, {files} read from disk, and every check held."
     return "bad", str(outcome.get("cause") or "Not every declared file could be proven.")
 
 
@@ -103,6 +105,7 @@ def templates() -> Environment:
         loader=FileSystemLoader(HERE),
         autoescape=True,
         undefined=ChainableUndefined,
+        finalize=visible,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -110,7 +113,7 @@ def templates() -> Environment:
     made.globals["style"] = Markup(style)  # our own file, and the policy names its digest
     made.globals["policy"] = policy(style)
     made.filters.update(
-        duration=timing.duration, size=size, short=short, as_text=as_text, visible=visible
+        duration=timing.duration, size=size, short=short, as_text=as_text, reflowed=reflowed
     )
     return made
 
@@ -140,12 +143,9 @@ def short(value: object) -> str:
     return f"{text[:12]}…" if len(text) > 12 else text
 
 
-def visible(value: object) -> str:
-    """Return text with the characters shown that would change how other text is read."""
-    return "".join(
-        c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode()
-        for c in str(value)
-    )
+def reflowed(value: object) -> str:
+    """Return text with the line breaks left out that only kept its source narrow."""
+    return re.sub(r"(?<=[^\n])\n(?=[^\s\-*#|>\d])", " ", str(value))
 
 
 def _artifacts(
@@ -157,11 +157,11 @@ def _artifacts(
         path = str(data.get("path"))
         inside = path in published
         folder, name = (workspace.folder, path) if inside else (run, f"work/{path}")
-        shown, stale = _shown(folder, name, data)
+        shown, stale = _previewed(folder, name, data)
         yield Artifact(data, _groups(data.get("checks") or ()), shown, stale)
 
 
-def _shown(folder: ConfinedFolder, path: str, data: Mapping[str, Any]) -> tuple[Preview, str]:
+def _previewed(folder: ConfinedFolder, path: str, data: Mapping[str, Any]) -> tuple[Preview, str]:
     """Return a preview of the file that was judged, and none of another one."""
     then = data.get("sha256")
     if then is None:
@@ -184,19 +184,24 @@ def _groups(
     return tuple((depth, group) for depth, group in found if group)
 
 
-def _scripts(run: ConfinedFolder, story: Story) -> Iterator[Script]:
+def _scripts(workspace: Workspace, run: ConfinedFolder, story: Story) -> Iterator[Script]:
     """Yield the last run of each version of each script, the newest first."""
     last = {str(data.get("sha256")): data for data in story.scripts}
     for sha256, data in reversed(last.items()):
         text = _kept(run, str(data.get("kept", "")))
         yield Script(
-            data,
+            {**data, "path": _relative(workspace, str(data.get("path", "")))},
             highlight.python(text),
             text.count("\n") + 1 if text else 0,
             str(data.get("stdout", "")),
             str(data.get("stderr", "")),
             sum(1 for ran in story.scripts if ran.get("sha256") == sha256),
         )
+
+
+def _relative(workspace: Workspace, path: str) -> str:
+    """Return the path of a script as seen from the workspace, where it lies in it."""
+    return path.removeprefix(f"{workspace.root}/")
 
 
 def _kept(run: ConfinedFolder, path: str) -> str:

@@ -8,6 +8,7 @@ from html import escape
 
 from markupsafe import Markup
 
+from reread.report.shown import visible
 from reread.report.story import Span, totals
 
 LANES = ("model", "tools", "environment", "script", "gate")
@@ -50,7 +51,7 @@ def _bar(span: Span, lane: int, whole: float) -> str:
     width = max((span.end - span.start) / whole * WIDTH, LEAST)
     x = min(x, WIDTH - width)
     y = lane * LANE_HEIGHT + (LANE_HEIGHT - BAR_HEIGHT) / 2
-    title = escape(f"{span.label}: {duration(span.end - span.start)}")
+    title = escape(visible(f"{span.label}: {duration(span.end - span.start)}"))
     return (
         f'<rect class="lane-{span.lane}" x="{x:.2f}" y="{y:g}" width="{width:.2f}" '
         f'height="{BAR_HEIGHT}"><title>{title}</title></rect>'
