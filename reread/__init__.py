@@ -8,6 +8,7 @@ this list and fails on an upward import, a cycle, or a module that is not listed
     api          the Python API
     view         what a person sees while a run goes on
     job          what a run is composed of; what commands, batch and mcp start
+    report       one record as one self-contained HTML page
     replay       a recorded run again: audit, replay, resume, export
     mcp_tools    MCP servers as tools of our own model
     run          execute(): the story of one run

@@ -78,6 +78,7 @@ def facts(session: Session) -> dict[str, Any]:
     """Return what is fixed before the first request: task, inputs, skills, approvals."""
     return {
         "run_id": session.work.run_id,
+        "origin": dict(session.origin),
         "task": summary.task(session.task),
         "inputs": dict(session.inputs),
         "replaces": dict(session.replaces),
@@ -105,9 +106,9 @@ def _task(session: Session) -> str:
         lines += [f"Topic: {task.topic}", ""]
     lines.append("Files that must come out of it:")
     lines += [f"- {_line(expected)}" for expected in task.artifacts]
-    if session.inputs:
-        lines += ["", "Files in inputs/:"]
-        lines += [f"- {path}" for path in list(session.inputs)[:LISTED_INPUTS]]
+    given = [path for path in session.inputs if path.startswith("inputs/")]
+    if given:
+        lines += ["", "Files in inputs/:", *(f"- {path}" for path in given[:LISTED_INPUTS])]
     return "\n".join(lines)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from agent_runtime import Failure, Reply, ScriptedModel, ScriptStep, scripted
 from reread.approvals import Approvals
+from reread.files import ConfinedFolder
 from reread.session import Session
 from reread.values import Code
 from reread.workspace import Workspace
@@ -33,6 +34,7 @@ class Fixture:
         rounds: the turns of each round, host steps among them.
         options: flags that belong to it.
         expect: `status`, `exit_code` and `codes` that are right.
+        shipped: it came with the program, and so did its scripts; others need a fence.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Fixture:
     rounds: tuple[tuple[Step, ...], ...]
     options: tuple[str, ...]
     expect: Mapping[str, Any]
+    shipped: bool
 
 
 def names(samples: Path) -> tuple[str, ...]:
@@ -51,19 +54,26 @@ def names(samples: Path) -> tuple[str, ...]:
 
 
 def load(name: str, samples: Path) -> Fixture:
-    """Read a fixture.
+    """Read a fixture by its name, or by the path of its file, which ends in .json.
+
+    A file elsewhere lies in a folder `fixtures/`, beside the `tasks/` and `scripts/` that it names.
 
     Raises:
-        Failure: fixture_unknown.
+        Failure: fixture_unknown, fixture_invalid.
     """
-    known = names(samples)
-    if name not in known:
+    shipped = not name.endswith(".json")
+    if not shipped:
+        file = Path(name).resolve()
+        name, samples = str(file), file.parent.parent
+    else:
+        file = samples / "fixtures" / f"{name}.json"
+    if not file.is_file():
         raise Failure(
             Code.fixture_unknown,
             f"There is no fixture '{name}'.",
-            f"Use one of: {', '.join(known)}.",
+            f"Use one of: {', '.join(names(samples))}; or the path of a .json file.",
         )
-    value = json.loads((samples / "fixtures" / f"{name}.json").read_text("utf-8"))
+    value = _value(file)
     return Fixture(
         name=name,
         about=value.get("about", ""),
@@ -73,6 +83,29 @@ def load(name: str, samples: Path) -> Fixture:
         rounds=tuple(tuple(turns) for turns in value["rounds"]),
         options=tuple(value.get("options", ())),
         expect=value.get("expect", {}),
+        shipped=shipped,
+    )
+
+
+def _value(file: Path) -> dict[str, Any]:
+    """Read the file of a fixture and hold its outline against what a fixture is."""
+    try:
+        value = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise _invalid(file, f"it cannot be read: {str(error)[:200]}") from error
+    if not isinstance(value, dict) or not isinstance(value.get("task"), str):
+        raise _invalid(file, "it names no task")
+    rounds = value.get("rounds")
+    if not isinstance(rounds, list) or not all(isinstance(turns, list) for turns in rounds):
+        raise _invalid(file, "its rounds are no lists of turns")
+    return value
+
+
+def _invalid(file: Path, why: str) -> Failure:
+    return Failure(
+        Code.fixture_invalid,
+        f"'{file}' is no fixture: {why}.",
+        "See sample-data/fixtures/success.json for what one looks like.",
     )
 
 
@@ -82,12 +115,61 @@ def prepare(fixture: Fixture, workspace: Workspace, approvals: Approvals) -> Non
         if step["host"] == "approve_overwrite":
             data = workspace.folder.read(step["path"])
             approvals.grant(f"overwrite:{step['path']}", hashlib.sha256(data).hexdigest())
+        elif step["host"] == "copy":
+            _bring(workspace.folder, step["path"], (fixture.samples / step["from"]).read_bytes())
         else:
             change(workspace.root, _filled(step, fixture.samples))
 
 
-def model(fixture: Fixture, session: Session) -> ScriptedModel:
-    """Return the model that says what the fixture holds."""
+def _bring(folder: ConfinedFolder, path: str, data: bytes) -> None:
+    """Put a file where there is none; what is the user's stays."""
+    if folder.sha256(path) is None:
+        folder.write(path, data, expect=None)
+
+
+def model(
+    fixture: Fixture, session: Session, *, after: Sequence[Mapping[str, Any]] = ()
+) -> ScriptedModel:
+    """Return the model that says what the fixture holds.
+
+    Args:
+        after: events of a run that was cut off; what they hold is not said or done again.
+    """
+    rounds = _built(fixture, session)
+    ended, replies, steps = _heard(after)
+    rest = rounds[ended:] or [[]]
+    if replies or steps:
+        rest[0] = _without(rest[0], replies, steps)
+    elif ended:
+        rest.insert(0, [])  # the end of the round before it is still to come for this model
+    return ScriptedModel(rest)
+
+
+def _heard(events: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
+    """Count the rounds that have ended, and the replies and host steps of the one that has not."""
+    ended = replies = steps = 0
+    for event in events:
+        if event["kind"] == "round.ended":
+            ended, replies, steps = ended + 1, 0, 0
+        replies += event["kind"] == "model.replied"
+        steps += event["kind"] == "host.step"
+    return ended, replies, steps
+
+
+def _without(turns: Sequence[ScriptStep], replies: int, steps: int) -> list[ScriptStep]:
+    """Leave out what was heard: the first replies, and the first host steps."""
+    left: list[ScriptStep] = []
+    for turn in turns:
+        if isinstance(turn, Reply) and replies:
+            replies -= 1
+        elif not isinstance(turn, Reply) and steps:
+            steps -= 1
+        else:
+            left.append(turn)
+    return left
+
+
+def _built(fixture: Fixture, session: Session) -> list[list[ScriptStep]]:
     turns = 0
     rounds: list[list[ScriptStep]] = []
     for steps in fixture.rounds:
@@ -99,7 +181,7 @@ def model(fixture: Fixture, session: Session) -> ScriptedModel:
                 turns += 1
                 built.append(_reply(fixture, step, turns))
         rounds.append(built)
-    return ScriptedModel(rounds)
+    return rounds
 
 
 def _reply(fixture: Fixture, step: Step, turn: int) -> Reply:

@@ -6,18 +6,20 @@ one place that says what a human allowed and what a model gets.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_runtime import Failure, Model, ScriptedModel, Tool
 from reread import extras, fixtures, records
 from reread.approvals import Approvals
 from reread.models import open_model, shorten
 from reread.records import Listener
-from reread.replay.resume import QuietRecorder, answering, answers_of, open_resumed, played
+from reread.replay.effects import answers_of, begun_of, done_of
+from reread.replay.playback import Event, of_kind
+from reread.replay.resume import QuietRecorder, answering, open_resumed, played
 from reread.run import execute
 from reread.session import Session, open_session
 from reread.skills import Skills, read_proposal
@@ -77,28 +79,27 @@ async def perform(job: Job, *, listeners: tuple[Listener, ...] = ()) -> Outcome:
             Skills(workspace.root / "skills", roots=job.skill_roots, trusted=job.trust_skills),
             approvals,
             listeners=listeners,
-            shipped=job.fixture is not None,
+            shipped=job.fixture is not None and job.fixture.shipped,
             run_id=job.run_id,
+            origin=_origin(job),
         )
         model = _model(job, session)
         rails = (model,) if isinstance(model, ScriptedModel) else ()
-        async with _more_tools(job, session) as tools:
+        async with _more_tools(job.mcp, session) as tools:
             return await execute(model, session, tools=tools, rails=rails, shorten=shorten)
 
 
 @asynccontextmanager
-async def _more_tools(job: Job, session: Session) -> AsyncIterator[tuple[Tool, ...]]:
+async def _more_tools(mcp: Path | None, session: Session) -> AsyncIterator[tuple[Tool, ...]]:
     """Yield the tools that a human added to the built-in ones, and say so in the record."""
-    if job.mcp is None:
+    if mcp is None:
         yield ()
         return
     extras.need("mcp")
     from reread.mcp_tools import read_config, tools_of
 
-    async with tools_of(read_config(job.mcp)) as tools:
-        session.record.event(
-            "tools.added", {"from": str(job.mcp), "names": [t.name for t in tools]}
-        )
+    async with tools_of(read_config(mcp)) as tools:
+        session.record.event("tools.added", {"from": str(mcp), "names": [t.name for t in tools]})
         yield tools
 
 
@@ -107,9 +108,14 @@ async def resume(
     run_id: str,
     settings: Callable[[], Settings],
     *,
+    samples: Path | None = None,
     listeners: tuple[Listener, ...] = (),
 ) -> Outcome:
-    """Go on with a run that was cut off.
+    """Go on with a run that was cut off, with the same fixture or the same API.
+
+    Args:
+        settings: called where a model service is asked; a fixture needs none.
+        samples: folder of the fixtures.
 
     Raises:
         Failure: usage_invalid, when it has ended; record_invalid; model_not_configured.
@@ -117,17 +123,70 @@ async def resume(
     with workspace.held():
         recover(workspace)
         session, events = open_resumed(workspace, run_id, listeners=listeners)
-        then = open_model(settings(), limits=session.task.limits)
-        playback = played(session, events, then)
-        answers = answers_of(events)
-        return await execute(
+        playback = played(session, events, _next_model(session, events, settings, samples))
+        begun, answers = begun_of(events), answers_of(events)
+        recorder = QuietRecorder(
+            session.record,
             playback,
-            session,
-            rails=(playback,),
-            wrap=answering(playback, answers),
-            shorten=shorten,
-            recorder=QuietRecorder(session.record, playback, answers),
+            begun=begun,
+            answered=answers.keys(),
+            rounds=len(of_kind(events, "round.ended")),
         )
+        mcp = session.origin.get("mcp")
+        async with _more_tools(Path(mcp) if mcp else None, session) as tools:
+            return await execute(
+                playback,
+                session,
+                tools=tools,
+                rails=(playback,),
+                wrap=answering(
+                    playback, session, done_of(events) | answers, begun - answers.keys()
+                ),
+                shorten=shorten,
+                recorder=recorder,
+            )
+
+
+def _next_model(
+    session: Session,
+    events: Sequence[Event],
+    settings: Callable[[], Settings],
+    samples: Path | None,
+) -> Model:
+    """Return who answers after the record: the rest of the fixture, or the service."""
+    origin = session.origin
+    if origin.get("mode") == "fixture":
+        if samples is None:
+            raise _no_model()
+        fixture = fixtures.load(origin["fixture"], samples / "sample-data")
+        return fixtures.model(fixture, session, after=events)
+    return open_model(
+        settings(),
+        api=origin.get("api", "chat"),
+        limits=session.task.limits,
+        tell=session.record.tell,
+    )
+
+
+def _origin(job: Job) -> dict[str, Any]:
+    """Return who answers, and what else a resumption must know of the job."""
+    more = {
+        "skill_roots": [str(root.resolve()) for root in job.skill_roots],
+        "trust_skills": job.trust_skills,
+        "mcp": str(job.mcp.resolve()) if job.mcp else "",
+    }
+    if job.fixture:
+        return {"mode": "fixture", "fixture": job.fixture.name, **more}
+    if job.settings is None:
+        return more
+    settings = job.settings
+    return {
+        "mode": "live",
+        "model": settings.model,
+        "service": settings.host,
+        "api": job.api,
+        **more,
+    }
 
 
 def recover(workspace: Workspace) -> tuple[publish.Recovered, ...]:

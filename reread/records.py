@@ -25,6 +25,8 @@ RECORD_SCHEMA = "reread.record/1"
 EVENTS = "events.jsonl"
 RECORD = "record.json"
 JOURNAL = "publish.json"
+REPORT = "report.html"
+"""A page that shows the record; no part of it, and made again at any time."""
 RECORD_LIMIT = 1 << 30
 
 Listener = Callable[[str, Mapping[str, Any]], None]
@@ -46,6 +48,8 @@ class Record:
         # for each line keeps lines whole.
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
         self._descriptor = os.open(folder.root / EVENTS, flags, 0o644)
+        if after:
+            self._drop_torn_line()
 
     @property
     def seconds(self) -> float:
@@ -63,13 +67,31 @@ class Record:
             "kind": kind,
             "data": data,
         }
-        os.write(self._descriptor, as_line(line))
+        self._append(as_line(line))
         self.tell(kind, data)
 
     def tell(self, kind: str, data: Mapping[str, Any]) -> None:
         """Show something that is not worth a line in the record, such as a chunk of output."""
         for listener in self.listeners:
             listener(kind, data)
+
+    def _append(self, line: bytes) -> None:
+        try:
+            while line:
+                line = line[os.write(self._descriptor, line) :]
+        except OSError as error:
+            raise Failure(
+                Code.write_failed,
+                f"'{self.folder.root / EVENTS}' cannot be written: {error.strerror}.",
+                "Make room on the disk, then go on: python app.py resume RUN.",
+            ) from error
+
+    def _drop_torn_line(self) -> None:
+        """Remove what a crash cut off, so that the next line starts a line."""
+        data = (self.folder.root / EVENTS).read_bytes()
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            os.ftruncate(self._descriptor, whole)
 
     def finish(self, record: Mapping[str, Any]) -> None:
         """Write `record.json`: the run has ended."""
@@ -97,7 +119,7 @@ def write_record(folder: ConfinedFolder, record: Mapping[str, Any]) -> None:
     files = {
         entry.path: folder.sha256(entry.path)
         for entry in folder.walk()
-        if entry.kind == "file" and entry.path not in (RECORD, JOURNAL)
+        if entry.kind == "file" and entry.path not in (RECORD, JOURNAL, REPORT)
     }
     whole = {**record, "schema": RECORD_SCHEMA, "files": files}
     folder.write(RECORD, as_line({**whole, "digest": digest(whole)}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from agent_runtime import Failure, Message
 from reread.approvals import Approvals
@@ -34,10 +35,12 @@ class Session:
     Attributes:
         selection: which skills were chosen, and why.
         replaces: declared path → digest of the user's file that a human gave up for it.
-        inputs: path below inputs/ → digest at the start.
+        inputs: path → digest at the start, of what is in inputs/ and of documents to be edited.
         shipped: the scripts come with the program (a fixture), so they run with what fence there
             is; scripts of a model need one.
         opening: the messages that a resumed run started with; empty for a new one.
+        origin: who answers (mode, model or fixture, API) and what else a resumption must know; for
+            the record.
     """
 
     task: Task
@@ -51,6 +54,7 @@ class Session:
     shipped: bool = False
     progress: Progress = field(default_factory=Progress)
     opening: tuple[Message, ...] = ()
+    origin: Mapping[str, Any] = field(default_factory=dict)
 
 
 def open_session(
@@ -62,6 +66,7 @@ def open_session(
     listeners: tuple[Listener, ...] = (),
     shipped: bool = False,
     run_id: str = "",
+    origin: Mapping[str, Any] | None = None,
 ) -> Session:
     """Settle everything that must hold before a token is spent, and open the work folder.
 
@@ -85,14 +90,18 @@ def open_session(
         replaces=replaces,
         inputs=inputs,
         shipped=shipped,
+        origin=origin or {},
     )
 
 
 def _inputs(workspace: Workspace, task: Task) -> dict[str, str]:
-    """Digest the user's input files; those that the task names must be there."""
+    """Digest inputs/ and what else the task names as given; that must be there."""
     digests = workspace.folder.digests("inputs")
     for path in (*task.inputs, *(a.baseline for a in task.artifacts if a.baseline)):
-        if path not in digests and workspace.folder.sha256(path) is None:
+        now = digests.get(path) or workspace.folder.sha256(path)
+        if now is not None:
+            digests[path] = now
+        else:
             raise Failure(
                 Code.path_not_found,
                 f"The task needs '{path}', and it is not in '{workspace.root}'.",

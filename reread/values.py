@@ -24,6 +24,7 @@ class Code(StrEnum):
     usage_invalid = "usage_invalid"
     task_invalid = "task_invalid"
     fixture_unknown = "fixture_unknown"
+    fixture_invalid = "fixture_invalid"
     skill_unknown = "skill_unknown"
     skill_invalid = "skill_invalid"
     contract_invalid = "contract_invalid"

@@ -39,6 +39,7 @@ EXIT_OF_CODE: Mapping[str, int] = {
     "usage_invalid": 2,
     "task_invalid": 2,
     "fixture_unknown": 2,
+    "fixture_invalid": 2,
     "skill_unknown": 2,
     "skill_invalid": 2,
     "contract_invalid": 2,

@@ -37,11 +37,20 @@ def named(arguments: argparse.Namespace) -> tuple[Workspace, ConfinedFolder]:
     path = Path(name)
     if name and path.is_dir() and path.resolve().parent.name == "runs":
         place, name = path.resolve().parent.parent, path.resolve().name
+    workspace = workspace_of(place)
+    return workspace, find_run(workspace, name)
+
+
+def workspace_of(place: Path) -> Workspace:
+    """Return the workspace in a folder.
+
+    Raises:
+        Failure: run_unknown, when nothing has run there.
+    """
     if not (place / "runs").is_dir():
         raise Failure(
             Code.run_unknown,
             f"'{place.resolve()}' has no runs/ folder, so it is not a workspace.",
             "Name the workspace with --workspace DIR.",
         )
-    workspace = Workspace(place)
-    return workspace, find_run(workspace, name)
+    return Workspace(place)

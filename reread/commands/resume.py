@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from pathlib import Path
 
 from reread import commands, models, summary, view
 from reread.commands import _runs
@@ -11,8 +12,10 @@ from reread.job import resume
 
 HELP = (
     "Go on with a run that was cut off. Recorded turns are not asked again, finished side effects "
-    "are not repeated, and the files are read again at the end. Needs the model service."
+    "are not repeated, and the files are read again at the end. Asks the model service, unless the "
+    "run replays a fixture."
 )
+SAMPLES = Path(__file__).resolve().parents[2]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +30,13 @@ def run(arguments: argparse.Namespace) -> int:
     settings = models.settings_from_environment
     try:
         outcome = asyncio.run(
-            resume(workspace, folder.root.name, settings, listeners=(shown,) if shown else ())
+            resume(
+                workspace,
+                folder.root.name,
+                settings,
+                samples=SAMPLES,
+                listeners=(shown,) if shown else (),
+            )
         )
     finally:
         if shown:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from agent_runtime import Failure
@@ -66,7 +67,7 @@ def audit(workspace: ConfinedFolder, run: ConfinedFolder) -> Audit:
         Failure: record_invalid, where there is nothing to compare with.
     """
     record = records.read_record(run)
-    problems = [*_files(run, record), *_users(workspace, record), *_judged(workspace, record)]
+    problems = [*_files(run, record), *_users(workspace, record), *_judged(workspace, run, record)]
     outcome = record["outcome"]
     count = len(record["files"]) + len(record["inputs"]) + len(outcome["published"])
     return Audit(record["run_id"], outcome["status"], count, tuple(problems))
@@ -75,7 +76,10 @@ def audit(workspace: ConfinedFolder, run: ConfinedFolder) -> Audit:
 def _files(run: ConfinedFolder, record: Mapping[str, Any]) -> Iterator[Problem]:
     """Compare the run's own folder, in both directions."""
     wanted: Mapping[str, str] = record["files"]
-    there = {entry.path for entry in run.walk() if entry.kind == "file"} - {records.RECORD}
+    there = {entry.path for entry in run.walk() if entry.kind == "file"} - {
+        records.RECORD,
+        records.REPORT,
+    }
     for path in sorted(there - wanted.keys()):
         yield _problem(path, "the record does not know it")
     for path, sha256 in wanted.items():
@@ -84,31 +88,44 @@ def _files(run: ConfinedFolder, record: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _users(workspace: ConfinedFolder, record: Mapping[str, Any]) -> Iterator[Problem]:
     """Compare what was published and what was read."""
-    for path, sha256 in {**record["outcome"]["published"], **record["inputs"]}.items():
+    for path, sha256 in {**record["inputs"], **record["outcome"]["published"]}.items():
         yield from _same(workspace, path, sha256)
 
 
-def _judged(workspace: ConfinedFolder, record: Mapping[str, Any]) -> Iterator[Problem]:
+def _judged(
+    workspace: ConfinedFolder, run: ConfinedFolder, record: Mapping[str, Any]
+) -> Iterator[Problem]:
     """Ask the gate again about each published artifact."""
     published = record["outcome"]["published"]
     declared = {item["path"]: item for item in record["task"]["artifacts"]}
     for artifact in record["outcome"]["artifacts"]:
         path = artifact["path"]
-        if path not in published or workspace.sha256(path) is None:
-            continue
-        again = _examined(workspace, path, declared[path])
+        if path not in published or any(_same(workspace, path, published[path])):
+            continue  # told already; what other bytes would pass says nothing about the run
+        again = _examined(workspace, run, path, declared[path])
         then = {c["name"]: c["state"] for c in artifact["checks"] if c["depth"] != "provenance"}
         for check in again.checks:
             if then.get(check.name, check.state) != check.state:
                 yield _otherwise(path, check, then[check.name])
 
 
-def _examined(workspace: ConfinedFolder, path: str, declared: Mapping[str, Any]) -> Evidence:
-    contract = declared["contract"]
+def _examined(
+    workspace: ConfinedFolder, run: ConfinedFolder, path: str, declared: Mapping[str, Any]
+) -> Evidence:
+    judge = partial(
+        examine.examine,
+        name=path.rpartition("/")[2],
+        format=declared["format"],
+        contract=declared["contract"],
+    )
+    older = declared.get("baseline") or ""
+    replaced = f"replaced/{older}"
     with workspace.open(path) as stream:
-        return examine.examine(
-            stream, name=path.rpartition("/")[2], format=declared["format"], contract=contract
-        )
+        if not older:
+            return judge(stream)
+        kept = run.sha256(replaced) is not None  # the edit has taken the place of the older one
+        with run.open(replaced) if kept else workspace.open(older) as baseline:
+            return judge(stream, baseline=baseline)
 
 
 def _same(folder: ConfinedFolder, path: str, sha256: str) -> Iterator[Problem]:

@@ -7,8 +7,9 @@ again at the end, as always: no "done" of the record is trusted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from agent_runtime import (
@@ -18,15 +19,18 @@ from agent_runtime import (
     Model,
     Rail,
     Reply,
+    Round,
     ScriptedModel,
     Tool,
     ToolCall,
     Usage,
 )
 from reread import records, tasks
+from reread.approvals import Approvals
 from reread.rails.recorder import Recorder
 from reread.records import Listener, Record
 from reread.replay.again import approvals_of
+from reread.replay.effects import Answers, Key, found_done
 from reread.replay.playback import Event, failure_of, of_kind, rounds_of
 from reread.session import Progress, Session
 from reread.skills import Skills
@@ -83,6 +87,11 @@ class Playback(Rail):
         self._current = call.id
         return call
 
+    async def after_run(self, round: Round) -> None:
+        """Let a model that goes by rounds know that one has ended, once it is its turn."""
+        if self.live and isinstance(self._then, Rail):
+            await self._then.after_run(round)
+
     async def aclose(self) -> None:
         """Close the real model."""
         await self._then.aclose()
@@ -113,14 +122,13 @@ def open_resumed(
         )
     facts = started["data"]
     task = tasks.from_record(facts["task"])
-    skills = Skills(workspace.root / "skills")
-    skills.scan()
+    skills = _skills(workspace, facts.get("origin") or {}, events)
     progress = Progress()
     rebuild(work, progress, events)
     session = Session(
         task=task,
         work=work,
-        approvals=approvals_of(facts["approvals"]),
+        approvals=_approvals(facts["approvals"], events),
         skills=skills,
         selection=skills.select(task.text, task.skills),
         record=Record(work.run, listeners, after=len(events)),
@@ -129,8 +137,28 @@ def open_resumed(
         shipped=facts["shipped_script"],
         progress=progress,
         opening=tuple(facts["messages"]),
+        origin=facts.get("origin") or {},
     )
     return session, events
+
+
+def _skills(workspace: Workspace, origin: Mapping[str, Any], events: Sequence[Event]) -> Skills:
+    """Read the folders that the run read, as often as it did."""
+    roots = tuple(Path(root) for root in origin.get("skill_roots", ()))
+    trusted = bool(origin.get("trust_skills"))
+    skills = Skills(workspace.root / "skills", roots=roots, trusted=trusted)
+    for _ in range(1 + len(of_kind(events, "skill.created"))):
+        skills.scan()
+    return skills
+
+
+def _approvals(recorded: Mapping[str, Any], events: Sequence[Event]) -> Approvals:
+    """Return the human's words, those spent already that the record says were."""
+    approvals = approvals_of(recorded)
+    for event in of_kind(events, "skill.created"):
+        data = event["data"]
+        approvals.spend(f"skill-proposal:{data['name']}", data["sha256"], cause="", remedy="")
+    return approvals
 
 
 def rebuild(work: Work, progress: Progress, events: Sequence[Event]) -> None:
@@ -156,30 +184,31 @@ def played(session: Session, events: Sequence[Event], then: Model) -> Playback:
     return Playback(ScriptedModel([[t for turns in rounds for t in turns]]), turns, then)
 
 
-Answers = dict[tuple[int, str], Mapping[str, Any]]
+def answering(
+    playback: Playback, session: Session, answers: Answers, begun: frozenset[Key]
+) -> Callable[[Tool], Tool]:
+    """Return a wrapper of tools that gives recorded answers instead of acting again.
 
-
-def answers_of(events: Sequence[Event]) -> Answers:
-    """Return the recorded answers by turn and call; some servers give an id twice."""
-    turn, found = 0, Answers()
-    for event in events:
-        turn += event["kind"] == "model.replied"
-        if event["kind"] == "tool.answered":
-            found[turn, event["data"]["id"]] = event["data"]["result"]
-    return found
-
-
-def answering(playback: Playback, answers: Answers) -> Callable[[Tool], Tool]:
-    """Return a wrapper of tools that gives recorded answers instead of acting again."""
+    Args:
+        begun: calls that were about to run when the run died, with nothing recorded of them.
+    """
 
     def wrap(tool: Tool) -> Tool:
         async def handle(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
             result = answers.get(playback.current)
             if result is None:
-                return await tool.handler(arguments)
+                return await act(arguments)
             if not result.get("ok"):
                 raise failure_of(result)
             return {key: value for key, value in result.items() if key != "ok"}
+
+        async def act(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+            try:
+                return await tool.handler(arguments)
+            except Failure as failure:
+                if playback.current not in begun:
+                    raise
+                return found_done(tool, session, arguments, failure)
 
         return replace(tool, handler=handle)
 
@@ -189,10 +218,20 @@ def answering(playback: Playback, answers: Answers) -> Callable[[Tool], Tool]:
 class QuietRecorder(Recorder):
     """A recorder that stays silent while what it would write is in the record already."""
 
-    def __init__(self, record: Record, playback: Playback, answers: Answers) -> None:
+    def __init__(
+        self,
+        record: Record,
+        playback: Playback,
+        *,
+        begun: Set[Key],
+        answered: Set[Key],
+        rounds: int,
+    ) -> None:
         super().__init__(record)
+        self._rounds = rounds
         self._playback = playback
-        self._answers = answers
+        self._begun = begun
+        self._answered = answered
         self._new = False
 
     async def before_model_call(self, messages: Sequence[Message]) -> Sequence[str]:
@@ -206,12 +245,19 @@ class QuietRecorder(Recorder):
             await super().after_model_call(reply)
 
     async def before_tool_call(self, call: ToolCall) -> ToolCall:
-        """Record a call that was not answered yet."""
-        if (self._playback.turn, call.id) in self._answers:
+        """Record a call that was not about to run yet."""
+        if (self._playback.turn, call.id) in self._begun:
             return call
         return await super().before_tool_call(call)
 
     async def after_tool_call(self, call: ToolCall, result: Mapping[str, Any]) -> None:
-        """Record a new answer."""
-        if (self._playback.turn, call.id) not in self._answers:
+        """Record an answer that is not in the record yet."""
+        if (self._playback.turn, call.id) not in self._answered:
             await super().after_tool_call(call, result)
+
+    async def after_run(self, round: Round) -> None:
+        """Record the end of a round that the record does not hold yet."""
+        if self._rounds:
+            self._rounds -= 1
+        else:
+            await super().after_run(round)

@@ -23,16 +23,14 @@ def tool(session: Session) -> Tool:
         )
         made = persist_proposal(session.skills, proposal)
         session.approvals.spent_on(approval)  # only now: a refusal must not use the word up
-        session.record.event(
-            "skill.created",
-            {"name": proposal.name, "sha256": made.sha256, "approved_at": approval.granted_at},
-        )
-        return {
+        done = {
             "name": proposal.name,
             "path": made.path,
             "sha256": made.sha256,
             "scans": session.skills.scans,
         }
+        session.record.event("skill.created", {**done, "approved_at": approval.granted_at})
+        return done
 
     return Tool(
         "create_skill",

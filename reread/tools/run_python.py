@@ -46,9 +46,7 @@ def tool(session: Session) -> Tool:
             ran.sha256, ok=ran.failure is None, before=before, after=session.work.snapshot()
         )
         _keep(session, data, ran, left)
-        if ran.failure is not None:
-            raise _failed(ran, left)
-        return _result(ran, left)
+        return answer(ran, left)
 
     return Tool(
         "run_python",
@@ -109,6 +107,13 @@ def _keep(session: Session, data: bytes, ran: ScriptRun, left: tuple[str, ...]) 
             "left": {path: made[path].sha256 for path in left},
         },
     )
+
+
+def answer(ran: ScriptRun, left: tuple[str, ...]) -> dict[str, Any]:
+    """Return what the model is told of a script that ran; raises the code of one that failed."""
+    if ran.failure is not None:
+        raise _failed(ran, left)
+    return _result(ran, left)
 
 
 def _result(ran: ScriptRun, left: tuple[str, ...]) -> dict[str, Any]:

@@ -155,5 +155,6 @@ class Work:
 
 
 def new_run_id() -> str:
-    """Return a name that sorts by time and that nobody can guess or repeat."""
-    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+    """Return a name that sorts by time, to the millisecond, and that nobody can guess or repeat."""
+    now = datetime.now(UTC)
+    return f"{now:%Y%m%d-%H%M%S}-{now.microsecond // 1000:03}{secrets.token_hex(3)}"
