@@ -46,9 +46,9 @@ def of_tool(test: ToolTest, scene: Scene, extension: Extension, output: Path) ->
     if degraded and not (test.degradable and facts.get("reason")):
         cause = "The result is degraded, and the spec does not allow that, or it gives no reason."
         yield _problem(Code.tool_result_failed, test.name, cause, "Do what was asked.")
-    if test.format and not degraded:
-        yield from _artifact(test, facts, output)
-    yield from _rails(test, scene, extension, facts)
+    bad = list(_artifact(test, facts, output)) if test.format and not degraded else []
+    # A tool that does not do its work shares no state either: one cause, one problem.
+    yield from bad or _rails(test, scene, extension, facts)
 
 
 def _problem(code: Code, where: str, cause: str, remedy: str, reason: str = "") -> Problem:
@@ -123,11 +123,10 @@ def _artifact(test: ToolTest, facts: Mapping[str, Any], output: Path) -> Iterato
             return
         evidence = examine(stream, name=output.name, format=test.format, contract=test.contract)
         yield from _evidence(evidence, folder, output.name)
-    if evidence.ok and (
-        facts.get("exists") is not True or facts.get("size_bytes") != evidence.size
-    ):
+    told = facts.get("exists"), facts.get("size_bytes")
+    if evidence.ok and told != (True, evidence.size):
         cause = (
-            f"It says exists={facts.get('exists')!r} and size_bytes={facts.get('size_bytes')!r}; "
+            f"It says exists={told[0]!r} and size_bytes={told[1]!r}; "
             f"on disk are {evidence.size} bytes."
         )
         yield _problem(Code.tool_result_failed, test.name, cause, "Say what is on disk.")
@@ -145,7 +144,7 @@ def _same_format(claimed: str, wanted: str) -> bool:
 
 
 def _evidence(evidence: Evidence, folder: ConfinedFolder, name: str) -> Iterator[Problem]:
-    """Yield the gate's problems; an empty file, or text that only promises one, is a placeholder."""
+    """Yield the gate's problems; nothing, or text that only promises the file, is a placeholder."""
     problems = list(evidence.problems)
     if not evidence.ok and not problems:
         yield _problem(Code.artifact_unreadable, name, "A check could not run.", "See the notes.")
@@ -155,7 +154,7 @@ def _evidence(evidence: Evidence, folder: ConfinedFolder, name: str) -> Iterator
     if promised:
         cause = "It is empty, or a text that only promises the content."
         code = Code.artifact_placeholder_output
-        yield _problem(code, name, cause, "Write the content itself.", "promise")
+        problems = [_problem(code, name, cause, "Write the content itself.", "promise")]
     yield from problems
 
 

@@ -80,8 +80,13 @@ class Stage:
     stream: list[Any] = field(default_factory=list)
 
     async def play(
-        self, query: str, calls: Sequence[Call], *, stand_in: bool = False, model: Model | None = None
-    ) -> Scene:  # fmt: skip
+        self,
+        query: str,
+        calls: Sequence[Call],
+        *,
+        stand_in: bool = False,
+        model: Model | None = None,
+    ) -> Scene:
         """Run one conversation and return what was seen.
 
         Args:
