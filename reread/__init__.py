@@ -15,6 +15,7 @@ this list and fails on an upward import, a cycle, or a module that is not listed
     fixtures     fixed conversations, and the host's own steps between their turns
     brief        what the model is told
     gate         rereads script and artifacts and says what holds; never raises
+    verify       proves in three layers that an extension works; repair and activation
     tools        one file per tool the model may call
     rails        one file per built-in lifecycle hook
     models       live models: one file per API
@@ -22,6 +23,7 @@ this list and fails on an upward import, a cycle, or a module that is not listed
     tasks        task files and flags become a Task
     summary      values as JSON
     records      the run's folder: events, record, evidence
+    extensions   packages of tools, rails and skills, each in a fenced process of its own
     scripts      PEP 723 header, environment, ScriptRun
     sandbox      the operating system's fence, one file per mechanism
     skills       SKILL.md: parse, scan, select with reasons, context, proposals
