@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 @contextmanager
 def _stub() -> Any:
     """Run the stub in a process of its own."""
-    script = Path(__file__).with_name("loop_stub.py")
+    script = Path(__file__).with_name("_loop_stub.py")
     with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as made:
         try:
             if made.stdout is None:

@@ -4,8 +4,8 @@ It keeps no state: how many assistant messages a request carries says which turn
 path says `t300-c0-l50` (300 turns with a call, the answer in 0 chunks, 50 ms of latency), turns 1
 to 300 call `read_file`, and the next is the last. `GET /count` tells how many requests came.
 
-    python benchmarks/loop_stub.py --port 0          prints its address, then serves
-    python benchmarks/loop_stub.py --ceiling         how much it could serve at most
+    python benchmarks/_loop_stub.py --port 0          prints its address, then serves
+    python benchmarks/_loop_stub.py --ceiling         how much it could serve at most
 """
 
 from __future__ import annotations
