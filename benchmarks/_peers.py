@@ -51,8 +51,7 @@ _ALL = (
     Peer("mini-swe-agent", ("mini-swe-agent==2.4.6", "litellm==1.110.2")),
     Peer("skills-ref", ("skills-ref==0.1.1",)),
     Peer(
-        "careful check",
-        ("python-docx==1.2.0", "openpyxl==3.1.5", "pypdf==6.1.1", "pillow==12.0.0"),
+        "careful check", ("python-docx==1.2.0", "openpyxl==3.1.5", "pypdf==6.1.1", "pillow==12.0.0")
     ),
 )
 PEERS: Mapping[str, Peer] = {peer.name: peer for peer in _ALL}

@@ -123,7 +123,7 @@ was left out, because every amount was a whole number.
 """,
     {"sections": ["Totals", "Method"], "min_tables": 1, "min_words": 30},
 )
-_XLSX = '''
+_XLSX = """
 def cell(value):
     if isinstance(value, int):
         return f"<c><v>{value}</v></c>"
@@ -145,7 +145,7 @@ def book(path, data):
         out.writestr("xl/workbook.xml", f'<?xml version="1.0"?><workbook xmlns="{main}" xmlns:r="{office}"><sheets><sheet name="Orders" sheetId="1" r:id="r1"/></sheets></workbook>')
         out.writestr("xl/_rels/workbook.xml.rels", f'<?xml version="1.0"?><Relationships xmlns="{package}/relationships"><Relationship Id="r1" Type="{office}/worksheet" Target="worksheets/sheet1.xml"/></Relationships>')
         out.writestr("xl/worksheets/sheet1.xml", data)
-'''
+"""
 _LINES = 'lines = [["id", "region", "amount"]] + [[int(r["id"]), r["region"], int(r["amount"])] for r in rows]\n'
 BOOK = Deliverable(
     "outputs/orders.xlsx",
@@ -153,7 +153,7 @@ BOOK = Deliverable(
     f'{_XLSX}{_LINES}book("outputs/orders.xlsx", sheet(lines))\n',
     {"min_rows": 12, "min_columns": 3},
 )
-_DOCX = '''
+_DOCX = """
 def letter(path, paragraphs):
     word = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
     office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -164,7 +164,7 @@ def letter(path, paragraphs):
         out.writestr("[Content_Types].xml", f'<?xml version="1.0"?><Types xmlns="{package}/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/><Override PartName="/word/document.xml" ContentType="{kind}"/></Types>')
         out.writestr("_rels/.rels", f'<?xml version="1.0"?><Relationships xmlns="{package}/relationships"><Relationship Id="r1" Type="{office}/officeDocument" Target="word/document.xml"/></Relationships>')
         out.writestr("word/document.xml", f'<?xml version="1.0"?><w:document xmlns:w="{word}"><w:body>{body}</w:body></w:document>')
-'''
+"""
 LETTER = Deliverable(
     "outputs/letter.docx",
     "Write outputs/letter.docx with a script: a letter that reports the totals of the orders.",
@@ -249,9 +249,7 @@ BUNDLE = Deliverable(
 )
 
 YESTERDAY = '{"rows": 9, "total": 900, "by_region": {"North": 500, "South": 250, "East": 150}}\n'
-LIKE_TODAY = (
-    '{"rows": 12, "total": 1240, "by_region": {"North": 500, "South": 350, "East": 390}}\n'
-)
+LIKE_TODAY = '{"rows": 12, "total": 1240, "by_region": {"North": 500, "South": 350, "East": 390}}\n'
 """The right form, the right number of rows, and sums that are not those of the input."""
 
 
@@ -284,136 +282,256 @@ CASES: tuple[Case, ...] = (
     _good("replaces", "takes the place of yesterday's", SUMMARY, _made(SUMMARY), before=_OLD),
     _bad("absent", "nothing", "no tool was called", SUMMARY),
     _bad(
-        "absent", "only-said", "the script prints 'saved' and saves nothing", SUMMARY,
+        "absent",
+        "only-said",
+        "the script prints 'saved' and saves nothing",
+        SUMMARY,
         _made(SUMMARY, 'print("saved outputs/summary.json")\n'),
     ),
     _bad(
-        "absent", "cleaned-up", "a second script removes what the first one made", SUMMARY,
-        _made(SUMMARY), _made(SUMMARY, 'Path("outputs/summary.json").unlink()\n'),
+        "absent",
+        "cleaned-up",
+        "a second script removes what the first one made",
+        SUMMARY,
+        _made(SUMMARY),
+        _made(SUMMARY, 'Path("outputs/summary.json").unlink()\n'),
     ),
     _bad(
-        "absent", "folder", "a folder has the name of the file", SUMMARY,
+        "absent",
+        "folder",
+        "a folder has the name of the file",
+        SUMMARY,
         _made(SUMMARY, 'Path("outputs/summary.json").mkdir()\n'),
     ),
     _bad(
-        "stale", "yesterday", "yesterday's file, nothing written today", SUMMARY,
-        _made(SUMMARY, 'print(total)\n'), before=_OLD,
-    ),
-    _bad(
-        "stale", "touched", "yesterday's file, with the time of today", SUMMARY,
-        _made(SUMMARY, 'import os\nos.utime("outputs/summary.json") if Path("outputs/summary.json").exists() else 0\n'),
-        before={SUMMARY.path: LIKE_TODAY},
-    ),
-    _bad(
-        "stale", "copied", "yesterday's rows of the input, copied by today's script", SUMMARY,
-        _made(SUMMARY, 'for place in ("previous/outputs", "outputs"):\n'
-              '    file = Path(place, "summary.json")\n'
-              '    if file.is_file():\n'
-              '        text = file.read_text()\n'
-              '        break\n'
-              'Path("outputs/summary.json").write_text(text)\n'),
+        "stale",
+        "yesterday",
+        "yesterday's file, nothing written today",
+        SUMMARY,
+        _made(SUMMARY, "print(total)\n"),
         before=_OLD,
     ),
     _bad(
-        "stale", "first-only", "the script of today wrote another file than the old one", SUMMARY,
-        _made(SUMMARY, SUMMARY.make.replace("summary.json", "summary-new.json")), before=_OLD,
+        "stale",
+        "touched",
+        "yesterday's file, with the time of today",
+        SUMMARY,
+        _made(
+            SUMMARY,
+            'import os\nos.utime("outputs/summary.json") if Path("outputs/summary.json").exists() else 0\n',
+        ),
+        before={SUMMARY.path: LIKE_TODAY},
     ),
     _bad(
-        "tampered", "edited-outside", "another process changed the sums after the script", SUMMARY,
-        _made(SUMMARY), Step("host", "replace", LIKE_TODAY),
+        "stale",
+        "copied",
+        "yesterday's rows of the input, copied by today's script",
+        SUMMARY,
+        _made(
+            SUMMARY,
+            'for place in ("previous/outputs", "outputs"):\n'
+            '    file = Path(place, "summary.json")\n'
+            "    if file.is_file():\n"
+            "        text = file.read_text()\n"
+            "        break\n"
+            'Path("outputs/summary.json").write_text(text)\n',
+        ),
+        before=_OLD,
     ),
     _bad(
-        "tampered", "edited-by-hand", "the model wrote other sums over those of the script",
-        SUMMARY, _made(SUMMARY), Step("write", SUMMARY.path, LIKE_TODAY),
+        "stale",
+        "first-only",
+        "the script of today wrote another file than the old one",
+        SUMMARY,
+        _made(SUMMARY, SUMMARY.make.replace("summary.json", "summary-new.json")),
+        before=_OLD,
     ),
     _bad(
-        "tampered", "link", "the file was exchanged for a link to another one", SUMMARY,
-        _made(SUMMARY), Step("host", "link", LIKE_TODAY),
+        "tampered",
+        "edited-outside",
+        "another process changed the sums after the script",
+        SUMMARY,
+        _made(SUMMARY),
+        Step("host", "replace", LIKE_TODAY),
     ),
     _bad(
-        "tampered", "appended", "a line that no script wrote was put at the end", REPORT,
-        _made(REPORT), Step("host", "append", "\nThe total was checked by the auditors: 9999.\n"),
-    ),
-    _bad(
-        "fake", "invented", "the sums were made up; no script ran", SUMMARY,
+        "tampered",
+        "edited-by-hand",
+        "the model wrote other sums over those of the script",
+        SUMMARY,
+        _made(SUMMARY),
         Step("write", SUMMARY.path, LIKE_TODAY),
     ),
     _bad(
-        "fake", "text-as-picture", "words in a file that is named .png", CHART,
+        "tampered",
+        "link",
+        "the file was exchanged for a link to another one",
+        SUMMARY,
+        _made(SUMMARY),
+        Step("host", "link", LIKE_TODAY),
+    ),
+    _bad(
+        "tampered",
+        "appended",
+        "a line that no script wrote was put at the end",
+        REPORT,
+        _made(REPORT),
+        Step("host", "append", "\nThe total was checked by the auditors: 9999.\n"),
+    ),
+    _bad(
+        "fake",
+        "invented",
+        "the sums were made up; no script ran",
+        SUMMARY,
+        Step("write", SUMMARY.path, LIKE_TODAY),
+    ),
+    _bad(
+        "fake",
+        "text-as-picture",
+        "words in a file that is named .png",
+        CHART,
         _made(CHART, 'Path("outputs/chart.png").write_text("a bar for each region" * 40)\n'),
     ),
     _bad(
-        "fake", "page-as-letter", "HTML in a file that is named .docx", LETTER,
-        _made(LETTER, 'Path("outputs/letter.docx").write_text("<html><body><p>Dear colleagues'
-              ', the totals are below.</p></body></html>" * 20)\n'),
+        "fake",
+        "page-as-letter",
+        "HTML in a file that is named .docx",
+        LETTER,
+        _made(
+            LETTER,
+            'Path("outputs/letter.docx").write_text("<html><body><p>Dear colleagues'
+            ', the totals are below.</p></body></html>" * 20)\n',
+        ),
     ),
     _bad(
-        "fake", "blank-picture", "a white picture", CHART,
-        _made(CHART, _PNG + 'Path("outputs/chart.png").write_bytes('
-              'picture([b"\\xff" * 1200] * 300, 400, 300))\n'),
+        "fake",
+        "blank-picture",
+        "a white picture",
+        CHART,
+        _made(
+            CHART,
+            _PNG + 'Path("outputs/chart.png").write_bytes('
+            'picture([b"\\xff" * 1200] * 300, 400, 300))\n',
+        ),
     ),
     _bad(
-        "fake", "placeholder", "a report whose sections are filled with Lorem ipsum", REPORT,
-        _made(REPORT, 'lorem = "Lorem ipsum dolor sit amet, consectetur adipiscing elit. " * 5\n'
-              'Path("drafts/report.md").write_text(f"# Orders\\n\\n## Totals\\n\\n{lorem}\\n\\n'
-              '| region | total |\\n|---|---|\\n| TBD | TBD |\\n\\n## Method\\n\\n{lorem}\\n")\n'),
+        "fake",
+        "placeholder",
+        "a report whose sections are filled with Lorem ipsum",
+        REPORT,
+        _made(
+            REPORT,
+            'lorem = "Lorem ipsum dolor sit amet, consectetur adipiscing elit. " * 5\n'
+            'Path("drafts/report.md").write_text(f"# Orders\\n\\n## Totals\\n\\n{lorem}\\n\\n'
+            '| region | total |\\n|---|---|\\n| TBD | TBD |\\n\\n## Method\\n\\n{lorem}\\n")\n',
+        ),
     ),
     _bad(
-        "fake", "empty-pages", "a PDF with a page on which nothing stands", PAPER,
+        "fake",
+        "empty-pages",
+        "a PDF with a page on which nothing stands",
+        PAPER,
         _made(PAPER, _PDF + 'Path("outputs/report.pdf").write_bytes(pdf([]))\n'),
     ),
     _bad(
-        "corrupt", "cut-picture", "a picture of which the second half is missing", CHART,
+        "corrupt",
+        "cut-picture",
+        "a picture of which the second half is missing",
+        CHART,
         _made(CHART, _PNG + 'Path("outputs/chart.png").write_bytes(chart[: len(chart) // 2])\n'),
     ),
     _bad(
-        "corrupt", "bad-sum", "an archive in which a member does not have its checksum", BUNDLE,
-        _made(BUNDLE, BUNDLE.make + 'file = Path("outputs/bundle.zip")\n'
-              'file.write_bytes(file.read_bytes().replace(b"id,amount\\n", b"id;amount\\n", 1))\n'),
+        "corrupt",
+        "bad-sum",
+        "an archive in which a member does not have its checksum",
+        BUNDLE,
+        _made(
+            BUNDLE,
+            BUNDLE.make + 'file = Path("outputs/bundle.zip")\n'
+            'file.write_bytes(file.read_bytes().replace(b"id,amount\\n", b"id;amount\\n", 1))\n',
+        ),
     ),
     _bad(
-        "corrupt", "cut-json", "JSON that ends in the middle", SUMMARY,
-        _made(SUMMARY, SUMMARY.make + 'file = Path("outputs/summary.json")\n'
-              'file.write_text(file.read_text()[:-20])\n'),
+        "corrupt",
+        "cut-json",
+        "JSON that ends in the middle",
+        SUMMARY,
+        _made(
+            SUMMARY,
+            SUMMARY.make + 'file = Path("outputs/summary.json")\n'
+            "file.write_text(file.read_text()[:-20])\n",
+        ),
     ),
     _bad(
-        "corrupt", "broken-sheet", "a workbook whose sheet is not well-formed", BOOK,
+        "corrupt",
+        "broken-sheet",
+        "a workbook whose sheet is not well-formed",
+        BOOK,
         _made(BOOK, f'{_XLSX}{_LINES}book("outputs/orders.xlsx", sheet(lines)[:-60])\n'),
     ),
     _bad(
-        "partial", "no-regions", "the sums by region are missing", SUMMARY,
+        "partial",
+        "no-regions",
+        "the sums by region are missing",
+        SUMMARY,
         _made(SUMMARY, f'{_REPLACE}(json.dumps({{"rows": len(rows), "total": total}}))\n'),
     ),
     _bad(
-        "partial", "nine-of-twelve", "the script stopped reading after nine rows", SUMMARY,
+        "partial",
+        "nine-of-twelve",
+        "the script stopped reading after nine rows",
+        SUMMARY,
         _made(SUMMARY, "rows = rows[:9]\n" + SUMMARY.make),
     ),
     _bad(
-        "partial", "one-section", "the report ends after its first section", REPORT,
-        _made(REPORT, REPORT.make + 'file = Path("drafts/report.md")\n'
-              'text = file.read_text()\nfile.write_text(text[: text.index("## Method")] + "\\n")\n'),
+        "partial",
+        "one-section",
+        "the report ends after its first section",
+        REPORT,
+        _made(
+            REPORT,
+            REPORT.make + 'file = Path("drafts/report.md")\n'
+            'text = file.read_text()\nfile.write_text(text[: text.index("## Method")] + "\\n")\n',
+        ),
     ),
     _bad(
-        "earlier script", "crashed-after", "the script wrote, then found that it was wrong",
+        "earlier script",
+        "crashed-after",
+        "the script wrote, then found that it was wrong",
         SUMMARY,
-        _made(SUMMARY, 'total += 500\n' + SUMMARY.make + "raise SystemExit('amounts do not add up')\n"),
+        _made(
+            SUMMARY, "total += 500\n" + SUMMARY.make + "raise SystemExit('amounts do not add up')\n"
+        ),
     ),
     _bad(
-        "earlier script", "other-succeeded", "the writing script failed; another one succeeded",
+        "earlier script",
+        "other-succeeded",
+        "the writing script failed; another one succeeded",
         SUMMARY,
-        _made(SUMMARY, 'total += 500\n' + SUMMARY.make + "raise SystemExit('amounts do not add up')\n"),
+        _made(
+            SUMMARY, "total += 500\n" + SUMMARY.make + "raise SystemExit('amounts do not add up')\n"
+        ),
         _made(SUMMARY, 'print("checked", len(rows), "rows")\n'),
     ),
     _bad(
-        "earlier script", "killed", "the script died in the middle of its second table", TABLE,
+        "earlier script",
+        "killed",
+        "the script died in the middle of its second table",
+        TABLE,
         _made(TABLE, 'totals["North"] = 1\n' + TABLE.make + "import os\nos.abort()\n"),
     ),
     _bad(
-        "another place", "drafts", "written to drafts/ instead of outputs/", SUMMARY,
+        "another place",
+        "drafts",
+        "written to drafts/ instead of outputs/",
+        SUMMARY,
         _made(SUMMARY, SUMMARY.make.replace("outputs/", "drafts/")),
     ),
     _bad(
-        "another place", "above", "written into the folder above", SUMMARY,
+        "another place",
+        "above",
+        "written into the folder above",
+        SUMMARY,
         _made(SUMMARY, SUMMARY.make.replace("outputs/", "../")),
     ),
 )
