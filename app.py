@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agent_runtime import Failure, Limits
+    from agent_runtime import Failure
     from reread.fixtures import Fixture
     from reread.job import Job
-    from reread.values import Permissions, Task
+    from reread.values import Outcome, Task
 
 SAMPLES = Path(__file__).resolve().parent
 
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run_parser() -> argparse.ArgumentParser:
     """Build the parser of `run`, which is also the front page of the help."""
-    from reread import commands
+    from reread import commands, flags
 
     parser = argparse.ArgumentParser(
         prog="app.py",
@@ -56,153 +56,12 @@ def run_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    _what(parser.add_argument_group("what to do"))
-    _who(parser.add_argument_group("who does it"))
-    _allowed(parser.add_argument_group("what a person allows (never the model)"))
-    _bounds(parser.add_argument_group("limits"))
-    _shown(parser.add_argument_group("what is shown"))
+    flags.what(parser.add_argument_group("what to do"))
+    flags.who(parser.add_argument_group("who does it"))
+    flags.allowed(parser.add_argument_group("what a person allows (never the model)"))
+    flags.bounds(parser.add_argument_group("limits"))
+    flags.shown(parser.add_argument_group("what is shown"))
     return parser
-
-
-def _what(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("file", nargs="?", type=Path, metavar="TASK.yaml", help="a task file")
-    group.add_argument("--task", metavar="TEXT", help="the task in words, instead of a file")
-    group.add_argument(
-        "--output",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="file that must come out of it, below outputs/ or drafts/; the suffix says the "
-        "format; repeatable",
-    )
-    group.add_argument("--topic", metavar="TEXT", help="what a text must be about")
-    group.add_argument(
-        "--workspace",
-        type=Path,
-        metavar="DIR",
-        help="work here and keep the files (default: a temporary folder, removed after a complete)",
-    )
-    group.add_argument(
-        "--skill",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="use exactly this skill; repeatable (default: chosen by trigger)",
-    )
-    group.add_argument("--no-skills", action="store_true", help="use none; the gate stays on")
-    group.add_argument(
-        "--skills-root",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="DIR",
-        help="also read skills from here, such as .claude/skills; repeatable",
-    )
-    group.add_argument(
-        "--extension",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="DIR",
-        help="load a verified extension package; repeatable",
-    )
-    group.add_argument(
-        "--mcp",
-        type=Path,
-        metavar="CONFIG.json",
-        help="give the model the tools of these MCP servers (the usual mcpServers form)",
-    )
-
-
-def _who(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--fixture", metavar="NAME", help="fixed conversation to replay (default: success)"
-    )
-    group.add_argument(
-        "--live",
-        action="store_true",
-        help="ask the model named by OPENAI_MODEL instead; costs money",
-    )
-    group.add_argument(
-        "--api",
-        choices=("chat", "responses"),
-        default="chat",
-        help="which API of the service to speak (default: chat)",
-    )
-    group.add_argument(
-        "--no-stream", action="store_true", help="ask for whole answers, with no progress"
-    )
-
-
-def _allowed(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--approve-overwrite",
-        action="append",
-        default=[],
-        metavar="PATH[@SHA256]",
-        help="this existing file may be replaced, once, if it is still as it is now",
-    )
-    group.add_argument(
-        "--approve-skill-proposal",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="the skill in this file may be created, exactly as it stands",
-    )
-    group.add_argument(
-        "--approve-extension",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="DIR",
-        help="load this extension, as it is now, without a passed verification",
-    )
-    group.add_argument(
-        "--trust-skills", action="store_true", help="use the skills of --skills-root as they are"
-    )
-    group.add_argument("--allow-network", action="store_true", help="scripts may use the network")
-    group.add_argument(
-        "--allow-version-specifiers",
-        action="store_true",
-        help="scripts may ask for versions of their dependencies",
-    )
-    group.add_argument(
-        "--allow-builds",
-        action="store_true",
-        help="dependencies without a wheel may be built, which runs their code",
-    )
-    group.add_argument(
-        "--unsandboxed", action="store_true", help="scripts may run without any sandbox"
-    )
-    group.add_argument(
-        "--require-sandbox",
-        default="",
-        metavar="LEVEL",
-        help="refuse (exit 6) unless this mechanism works: namespaces, bwrap, landlock, seatbelt",
-    )
-
-
-def _bounds(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--repairs", type=int, choices=range(4), help="repair rounds (default: 3)")
-    group.add_argument("--max-turns", type=int, metavar="N", help="requests (default: 60)")
-    group.add_argument("--max-tool-calls", type=int, metavar="N", help="calls (default: 200)")
-    group.add_argument("--max-tokens", type=int, metavar="N", help="tokens (default: no limit)")
-    group.add_argument("--max-usd", type=float, metavar="X", help="money (default: no limit)")
-    group.add_argument(
-        "--timeout", type=float, metavar="SECONDS", help="of the whole run (default: 1800)"
-    )
-    group.add_argument(
-        "--prices", type=Path, metavar="FILE", help="price table to use instead of the shipped one"
-    )
-
-
-def _shown(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--json", action="store_true", help="print the result object alone")
-    group.add_argument("--quiet", action="store_true", help="print the first and last line only")
-    group.add_argument("--junit", type=Path, metavar="PATH", help="also write a JUnit report")
-    group.add_argument(
-        "--tidy", action="store_true", help="remove the work folder after publishing"
-    )
 
 
 def run(argv: Sequence[str]) -> int:
@@ -293,7 +152,7 @@ def _task(arguments: argparse.Namespace, fixture: Fixture | None) -> Task:
     """Return the task of the file, of the words, or of the fixture; flags win."""
     from dataclasses import replace
 
-    from reread import tasks
+    from reread import flags, tasks
     from reread.values import Task
 
     if arguments.file:
@@ -313,36 +172,10 @@ def _task(arguments: argparse.Namespace, fixture: Fixture | None) -> Task:
         text=arguments.task or task.text,
         topic=arguments.topic or task.topic,
         repairs=task.repairs if arguments.repairs is None else arguments.repairs,
-        limits=_limits(arguments, task),
-        permissions=_permissions(arguments, task),
+        limits=flags.limits(arguments, task),
+        permissions=flags.permissions(arguments, task),
     )
     return tasks.checked(task)
-
-
-def _limits(arguments: argparse.Namespace, task: Task) -> Limits:
-    from dataclasses import replace
-
-    asked = {
-        "turns": arguments.max_turns,
-        "tool_calls": arguments.max_tool_calls,
-        "tokens": arguments.max_tokens,
-        "usd": arguments.max_usd,
-        "timeout": arguments.timeout,
-    }
-    return replace(task.limits, **{key: value for key, value in asked.items() if value is not None})
-
-
-def _permissions(arguments: argparse.Namespace, task: Task) -> Permissions:
-    from reread.values import Permissions
-
-    allowed = task.permissions
-    return Permissions(
-        network=allowed.network or arguments.allow_network,
-        version_specifiers=allowed.version_specifiers or arguments.allow_version_specifiers,
-        builds=allowed.builds or arguments.allow_builds,
-        unsandboxed=arguments.unsandboxed,
-        require_sandbox=arguments.require_sandbox,
-    )
 
 
 def _perform(arguments: argparse.Namespace, job: Job) -> int:
@@ -355,10 +188,10 @@ def _perform(arguments: argparse.Namespace, job: Job) -> int:
 
     shown = None if arguments.json or arguments.quiet else view.choose(view.out())
     try:
-        outcome = asyncio.run(perform(job, listeners=(shown,) if shown else ()))
+        outcome = asyncio.run(_until_ended(perform(job, listeners=(shown,) if shown else ())))
     except Failure as failure:
         return _refused(arguments, failure, job)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         return _refused(arguments, _interrupted(job), job)
     finally:
         if shown:
@@ -374,6 +207,18 @@ def _perform(arguments: argparse.Namespace, job: Job) -> int:
     if not kept:
         _remove(job.workspace)
     return commands.exit_of(outcome)
+
+
+async def _until_ended(work: Coroutine[Any, Any, Outcome]) -> Outcome:
+    """Await the run; being told to terminate ends it as cleanly as Ctrl-C does."""
+    import asyncio
+    import contextlib
+    import signal
+
+    task = asyncio.ensure_future(work)
+    with contextlib.suppress(NotImplementedError):  # no such handlers on Windows
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await task
 
 
 def _refused(arguments: argparse.Namespace, failure: Failure, job: Job | None = None) -> int:

@@ -315,6 +315,13 @@ class BadInputIsNamedAndNothingIsLost(Workplace):
         self.assertNotIn("mode=fixture", "".join(ran.lines))
 
 
+LISTENS = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs are born deaf to it
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+
+
 class ARunCanBeInterrupted(Workplace):
     """SA-17."""
 
@@ -323,7 +330,18 @@ class ARunCanBeInterrupted(Workplace):
     ) -> None:
         """The script's processes are gone, the record says interrupted, exit 130."""
         process = subprocess.Popen(
-            [sys.executable, APP, "--fixture", "slow", "--timeout", "60", "--workspace", self.root],
+            [
+                sys.executable,
+                "-c",
+                LISTENS,
+                APP,
+                "--fixture",
+                "slow",
+                "--timeout",
+                "60",
+                "--workspace",
+                self.root,
+            ],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -342,6 +360,23 @@ class ARunCanBeInterrupted(Workplace):
         size = started.stat().st_size
         time.sleep(0.5)  # the script appends every 50 ms; a dead one does not
         self.assertEqual(started.stat().st_size, size)
+
+    def test_being_told_to_terminate_ends_it_as_cleanly(self) -> None:
+        """As a service manager does it."""
+        process = subprocess.Popen(
+            [sys.executable, APP, "--fixture", "slow", "--timeout", "60", "--workspace", self.root],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.wait_for("runs/*/work/outputs/started.txt")
+        process.terminate()
+        stdout, _ = process.communicate(timeout=60)
+        self.assertEqual(
+            (process.returncode, json.loads(stdout.splitlines()[-1])["reason"]),
+            (130, "interrupted"),
+        )
 
     def wait_for(self, pattern: str) -> Path:
         """Return the file once it is there."""

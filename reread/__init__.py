@@ -4,12 +4,14 @@ Modules in import order. Each may import only what stands below it; tests/test_h
 this list and fails on an upward import, a cycle, or a module that is not listed.
 
     commands     one file per command of the program
+    flags        the flags of a run, and what they mean for its task
     mcp          the gate and the runner as an MCP server
     api          the Python API
     view         what a person sees while a run goes on
     job          what a run is composed of; what commands, batch and mcp start
     report       one record as one self-contained HTML page
     replay       a recorded run again: audit, replay, resume, export
+    additions    what a human adds to a run: extensions and MCP servers
     mcp_tools    MCP servers as tools of our own model
     run          execute(): the story of one run
     fixtures     fixed conversations, and the host's own steps between their turns

@@ -6,14 +6,14 @@ one place that says what a human allowed and what a model gets.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_runtime import Failure, Model, ScriptedModel, Tool
-from reread import extras, fixtures, records
+from agent_runtime import Failure, Model, ScriptedModel
+from reread import fixtures, records
+from reread.additions import added, approve_extension
 from reread.approvals import Approvals
 from reread.models import open_model, shorten
 from reread.records import Listener
@@ -85,22 +85,11 @@ async def perform(job: Job, *, listeners: tuple[Listener, ...] = ()) -> Outcome:
         )
         model = _model(job, session)
         rails = (model,) if isinstance(model, ScriptedModel) else ()
-        async with _more_tools(job.mcp, session) as tools:
-            return await execute(model, session, tools=tools, rails=rails, shorten=shorten)
-
-
-@asynccontextmanager
-async def _more_tools(mcp: Path | None, session: Session) -> AsyncIterator[tuple[Tool, ...]]:
-    """Yield the tools that a human added to the built-in ones, and say so in the record."""
-    if mcp is None:
-        yield ()
-        return
-    extras.need("mcp")
-    from reread.mcp_tools import read_config, tools_of
-
-    async with tools_of(read_config(mcp)) as tools:
-        session.record.event("tools.added", {"from": str(mcp), "names": [t.name for t in tools]})
-        yield tools
+        packages = (*job.extensions, *job.trusted_extensions)
+        async with added(session, mcp=job.mcp, extensions=packages) as more:
+            return await execute(
+                model, session, tools=more.tools, rails=(*rails, *more.rails), shorten=shorten
+            )
 
 
 async def resume(
@@ -133,12 +122,13 @@ async def resume(
             rounds=len(of_kind(events, "round.ended")),
         )
         mcp = session.origin.get("mcp")
-        async with _more_tools(Path(mcp) if mcp else None, session) as tools:
+        packages = tuple(Path(path) for path in session.origin.get("extensions", ()))
+        async with added(session, mcp=Path(mcp) if mcp else None, extensions=packages) as more:
             return await execute(
                 playback,
                 session,
-                tools=tools,
-                rails=(playback,),
+                tools=more.tools,
+                rails=(playback, *more.rails),
                 wrap=answering(
                     playback, session, done_of(events) | answers, begun - answers.keys()
                 ),
@@ -174,6 +164,7 @@ def _origin(job: Job) -> dict[str, Any]:
         "skill_roots": [str(root.resolve()) for root in job.skill_roots],
         "trust_skills": job.trust_skills,
         "mcp": str(job.mcp.resolve()) if job.mcp else "",
+        "extensions": [str(path.resolve()) for path in (*job.extensions, *job.trusted_extensions)],
     }
     if job.fixture:
         return {"mode": "fixture", "fixture": job.fixture.name, **more}
@@ -218,6 +209,8 @@ def _approvals(job: Job, workspace: Workspace) -> Approvals:
     for path in job.proposals:
         proposal = read_proposal(workspace.folder, path)
         approvals.grant(f"skill-proposal:{proposal.name}", proposal.sha256)
+    for package in job.trusted_extensions:
+        approve_extension(approvals, package)
     return approvals
 
 

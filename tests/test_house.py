@@ -16,7 +16,7 @@ from reread.values import Code
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "reread"
 
-ALLOWED_BY_HELP = {"reread", "reread.commands", "reread.plugins", "app"}
+ALLOWED_BY_HELP = {"reread", "reread.commands", "reread.flags", "reread.plugins", "app"}
 
 
 def listed() -> list[str]:
