@@ -28,6 +28,11 @@ JOURNAL = "publish.json"
 REPORT = "report.html"
 """A page that shows the record; no part of it, and made again at any time."""
 RECORD_LIMIT = 1 << 30
+PLACES = (
+    *("scripts", "locks", "logs", "replaced"),
+    *("work/scripts", "work/outputs", "work/drafts"),
+)
+"""The folders of a run, for when one of them holds too much."""
 
 Listener = Callable[[str, Mapping[str, Any]], None]
 """Told of each event after it is on disk: its kind and its data."""
@@ -116,13 +121,38 @@ def write_record(folder: ConfinedFolder, record: Mapping[str, Any]) -> None:
     The record's own digest finds damage and careless edits. It is no signature: whoever can write
     the folder can make another one. Keep `record.json` or its digest elsewhere to know better.
     """
-    files = {
-        entry.path: folder.sha256(entry.path)
-        for entry in folder.walk()
-        if entry.kind == "file" and entry.path not in (RECORD, JOURNAL, REPORT)
-    }
+    files, unlisted = digests(folder)
     whole = {**record, "schema": RECORD_SCHEMA, "files": files}
+    if unlisted:
+        whole["unlisted"] = unlisted
     folder.write(RECORD, as_line({**whole, "digest": digest(whole)}))
+
+
+def digests(folder: ConfinedFolder) -> tuple[dict[str, str], list[str]]:
+    """Return path → digest of what lies in a run's folder, and the places with too much to list.
+
+    A script decides what is in its places, so nothing that it leaves there may keep a run from
+    being recorded: names that no path may have, files that are closed, more than can be listed.
+    """
+    unlisted: list[str] = []
+    try:
+        found = folder.digests(trust_cache=False)
+    except Failure:
+        found, unlisted = _by_place(folder)
+    apart = (RECORD, JOURNAL, REPORT)
+    return {path: sha for path, sha in found.items() if path not in apart}, unlisted
+
+
+def _by_place(folder: ConfinedFolder) -> tuple[dict[str, str], list[str]]:
+    found: dict[str, str] = {}
+    unlisted: list[str] = []
+    for place in PLACES:
+        try:
+            found |= folder.digests(place, trust_cache=False)
+        except Failure:
+            unlisted.append(place)
+    events = folder.sha256(EVENTS)
+    return found | ({EVENTS: events} if events else {}), unlisted
 
 
 def read_record(folder: ConfinedFolder) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -208,6 +209,42 @@ class TestTheLedger:
         (tmp_path / "outputs/a").unlink()
         ledger.ran("v2", ok=True, before=first, after=snapshot(folder, ("outputs",)))
         assert ledger.find("outputs/a") is None
+
+    @pytest.mark.parametrize("hide", ["deep", "closed"])
+    def test_what_was_hidden_from_the_look_before_is_nobodys_work(
+        self, tmp_path: Path, hide: str
+    ) -> None:
+        folder, ledger = self.folder(tmp_path), Ledger()
+        inner = tmp_path / "outputs/inner"
+        inner.mkdir()
+        (inner / "a").write_text("by v1, which failed")
+        deep = inner / "/".join("d" * 70)
+        if hide == "deep":
+            deep.mkdir(parents=True)
+        else:
+            inner.chmod(0)
+            if os.access(inner, os.R_OK):
+                pytest.skip("nothing is closed to root")
+        between = snapshot(folder, ("outputs",))
+        ledger.ran("v1", ok=False, before={}, after=between)
+        if hide == "deep":
+            shutil.rmtree(inner / "d")
+        inner.chmod(0o755)
+        ledger.ran("v2", ok=True, before=between, after=snapshot(folder, ("outputs",)))
+        assert ledger.find("outputs/inner/a") is None
+
+    def test_what_is_written_again_after_it_was_hidden_is_its_writers(self, tmp_path: Path) -> None:
+        folder, ledger = self.folder(tmp_path), Ledger()
+        deep = tmp_path / "outputs" / "/".join("d" * 70)
+        deep.mkdir(parents=True)
+        hidden = snapshot(folder, ("outputs",))
+        shutil.rmtree(tmp_path / "outputs/d")
+        seen = snapshot(folder, ("outputs",))
+        ledger.ran("v1", ok=True, before=hidden, after=seen)
+        (tmp_path / "outputs/a").write_text("by v2")
+        ledger.ran("v2", ok=True, before=seen, after=snapshot(folder, ("outputs",)))
+        found = ledger.find("outputs/a")
+        assert found and found.by_sha256 == "v2"
 
 
 class TestApprovals:

@@ -76,14 +76,11 @@ def audit(workspace: ConfinedFolder, run: ConfinedFolder) -> Audit:
 def _files(run: ConfinedFolder, record: Mapping[str, Any]) -> Iterator[Problem]:
     """Compare the run's own folder, in both directions."""
     wanted: Mapping[str, str] = record["files"]
-    there = {entry.path for entry in run.walk() if entry.kind == "file"} - {
-        records.RECORD,
-        records.REPORT,
-    }
-    for path in sorted(there - wanted.keys()):
+    there, _ = records.digests(run)
+    for path in sorted(there.keys() - wanted.keys()):
         yield _problem(path, "the record does not know it")
     for path, sha256 in wanted.items():
-        yield from _same(run, path, sha256)
+        yield from _compared(path, there.get(path), sha256)
 
 
 def _users(workspace: ConfinedFolder, record: Mapping[str, Any]) -> Iterator[Problem]:
@@ -134,6 +131,10 @@ def _same(folder: ConfinedFolder, path: str, sha256: str) -> Iterator[Problem]:
     except Failure as failure:
         yield _problem(path, failure.cause)
         return
+    yield from _compared(path, now, sha256)
+
+
+def _compared(path: str, now: str | None, sha256: str) -> Iterator[Problem]:
     if now is None:
         yield _problem(path, "it is gone")
     elif now != sha256:

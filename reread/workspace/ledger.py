@@ -3,7 +3,8 @@
 A file is entered for a script when that script left it: its content, its inode or its time of
 change differ from before the run. Everything else keeps its earlier entry, so that what an earlier
 or failing version wrote never passes for the work of a later one, and what nobody recorded shows
-as a difference between this list and the disk.
+as a difference between this list and the disk. What appears in a folder that could not be looked
+into before the run is nobody's: it may have been there all the time.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from reread.values import Made
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One file at one moment. A script can set the time of modification, not that of change."""
+    """One file at one moment. A script can set the time of modification, not that of change.
+
+    sha256: '' for a folder that could not be looked into.
+    """
 
     sha256: str
     inode: int
@@ -28,18 +32,42 @@ class Seen:
 Snapshot = Mapping[str, Seen]
 
 
+UNSEEN = Seen("", 0, 0)
+
+
 def snapshot(folder: ConfinedFolder, places: Sequence[str]) -> dict[str, Seen]:
-    """Return every regular file below the places, links and other things left out."""
+    """Return every regular file below the places, links and other things left out.
+
+    A folder that is closed, or holds too much to be listed, stands in it as `UNSEEN`.
+    """
     found: dict[str, Seen] = {}
     for place in places:
         try:
             digests = folder.digests(place)
-            for entry in folder.walk(place):
-                if entry.kind == "file" and entry.path in digests:
-                    found[entry.path] = Seen(digests[entry.path], entry.inode, entry.ctime_ns)
+            entries = list(folder.walk(place))
         except Failure:
-            continue  # the place itself was replaced or removed: there is nothing of ours in it
+            found[place] = UNSEEN  # too large, or replaced or removed
+            continue
+        filled = {entry.path.rpartition("/")[0] for entry in entries}
+        for entry in entries:
+            if entry.kind == "file" and entry.path in digests:
+                found[entry.path] = Seen(digests[entry.path], entry.inode, entry.ctime_ns)
+            elif entry.kind == "folder" and entry.path not in filled:
+                found |= _closed(folder, entry.path)
     return found
+
+
+def _closed(folder: ConfinedFolder, path: str) -> dict[str, Seen]:
+    """Return a folder as unseen, unless it is really empty."""
+    try:
+        empty = not any(folder.walk(path))
+    except Failure:
+        empty = False
+    return {} if empty else {path: UNSEEN}
+
+
+def _is_below(path: str, folders: Sequence[str]) -> bool:
+    return any(path.startswith(f"{folder}/") for folder in folders)
 
 
 class Ledger:
@@ -69,7 +97,16 @@ class Ledger:
         self, script_sha256: str, *, ok: bool, before: Snapshot, after: Snapshot
     ) -> tuple[str, ...]:
         """Enter what a script left, drop what it removed, and return the paths that it left."""
-        left = tuple(path for path, seen in sorted(after.items()) if before.get(path) != seen)
+        hidden = [path for path, seen in before.items() if seen == UNSEEN]
+        closed = [path for path, seen in after.items() if seen == UNSEEN]
+        changed = sorted(path for path, seen in after.items() if before.get(path) != seen)
+        left = tuple(
+            path
+            for path in changed
+            if path not in closed and (path in before or not _is_below(path, hidden))
+        )
+        for path in [path for path in self._made if path in changed or _is_below(path, closed)]:
+            del self._made[path]
         for path in left:
             self._made[path] = Made(after[path].sha256, "script", script_sha256, ok)
         for path in before.keys() - after.keys():
