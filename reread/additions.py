@@ -84,6 +84,7 @@ async def _load(session: Session, packages: Extensions, path: Path) -> Extension
 def _surroundings(session: Session) -> Surroundings:
     work = session.work
     work.run.make_folder("extensions")
+    work.folder.make_folder("inputs")  # a view of the user's folder is mounted there
     return Surroundings(
         work=work.folder.root,
         writable=tuple(work.folder.root / name for name in SCRIPT_WRITABLE),
@@ -120,8 +121,8 @@ class _Skills(Rail):
     async def before_run(self, prompt: str) -> str:
         """Return the texts of the skills; they are text and grant nothing."""
         texts = []
-        for folder in self._extension.skill_dirs:
-            file = folder / "SKILL.md"
+        found = (sorted(folder.rglob("SKILL.md")) for folder in self._extension.skill_dirs)
+        for file in (file for files in found for file in files):
             try:
                 texts.append(file.read_text("utf-8")[:SKILL_LIMIT])
             except (OSError, UnicodeDecodeError) as error:

@@ -73,8 +73,11 @@ def found_done(
         raise failure
     proposal = proposal_from(arguments)
     now = session.work.workspace.folder.sha256(proposal.target)
-    if now != proposal.sha256:
+    word = session.approvals.find(f"skill-proposal:{proposal.name}")
+    if now != proposal.sha256 or word is None or word.sha256 != now:
         raise failure
+    session.approvals.spent_on(word)
+    session.skills.scan()  # as creating it would have done
     done = {"name": proposal.name, "path": proposal.target, "sha256": now}
     return {**done, "scans": session.skills.scans}
 
