@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from agent_runtime import Failure
 from reread import examine, reconcile
@@ -50,14 +50,26 @@ class Verdict:
 def inspect(session: Session) -> Verdict:
     """Read the scripts and the artifacts of a run again; never raises."""
     declared = session.task.artifacts
-    read = {expected.path: _artifact(session, expected) for expected in declared}
+    read = {}
+    for expected in declared:
+        session.record.tell("gate.checking", {"path": expected.path})
+        read[expected.path] = _artifact(session, expected)
     side = reconcile.Side(session.work.open, session.work.workspace.folder)
     artifacts = []
     for expected in declared:
         evidence = read[expected.path]
         more = reconcile.checks(expected, evidence, read, side)
         artifacts.append(replace(evidence, checks=(*evidence.checks, *more)))
+        session.record.tell("gate.checked", _told(artifacts[-1]))
     return Verdict(_scripts(session), tuple(artifacts))
+
+
+def _told(evidence: Evidence) -> dict[str, Any]:
+    """Return what people see of one file while the gate goes on."""
+    first = next(iter(evidence.problems), None)
+    code, cause = (first.code, first.cause) if first else (Code.artifact_unchecked, "")
+    told = {"path": evidence.path, "ok": evidence.ok, "checks": len(evidence.checks)}
+    return told if evidence.ok else {**told, "code": str(code), "cause": cause}
 
 
 def findings(verdict: Verdict) -> Iterator[Finding]:

@@ -98,7 +98,11 @@ async def run_script(
     mechanism = mechanism or choose(permissions, shipped)
     emit("dependencies", {"requirements": list(header.requirements)})
     ready = await prepare(header, permissions)
-    emit("environment", {"key": ready.described.key, "cached": ready.described.cached})
+    described = ready.described
+    emit(
+        "environment",
+        {"key": described.key, "cached": described.cached, "packages": len(described.packages)},
+    )
     _same(file, data)
     with _private_folder(place.work) as tmp, _logs(place.logs, name) as (out, err):
         fence = _fence(place, ready, file, tmp, permissions, limits)
