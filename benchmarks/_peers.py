@@ -82,8 +82,16 @@ def python(name: str, folder: Path | None = None) -> Path:
         uv = str(find_uv())
         _install([uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(place)])
         _install(
-            [uv, "pip", "install", "--quiet", "--compile-bytecode"]
-            + ["--python", str(found), *peer.requires]
+            [
+                uv,
+                "pip",
+                "install",
+                "--quiet",
+                "--compile-bytecode",
+                "--python",
+                str(found),
+                *peer.requires,
+            ]
         )
     except (OSError, subprocess.SubprocessError) as error:
         shutil.rmtree(place, ignore_errors=True)

@@ -15,8 +15,20 @@ HEADER = "# /// script\n# dependencies = []\n# ///\n"
 ORDERS = "id,region,amount\n" + "".join(
     f"{number},{region},{amount}\n"
     for number, (region, amount) in enumerate(
-        [("North", 120), ("South", 80), ("East", 45), ("North", 310), ("East", 95), ("South", 60)]
-        + [("North", 75), ("East", 210), ("South", 130), ("North", 55), ("East", 40), ("South", 20)]
+        [
+            ("North", 120),
+            ("South", 80),
+            ("East", 45),
+            ("North", 310),
+            ("East", 95),
+            ("South", 60),
+            ("North", 75),
+            ("East", 210),
+            ("South", 130),
+            ("North", 55),
+            ("East", 40),
+            ("South", 20),
+        ]
     )
 )
 READ = f"""{HEADER}import csv, json, struct, sys, zipfile, zlib

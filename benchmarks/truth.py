@@ -232,7 +232,7 @@ def shown(found: Mapping[str, Verdicts], cases: tuple[Case, ...]) -> str:
     kinds = tuple(dict.fromkeys(case.kind for case in cases))
     counts = {kind: sum(case.kind == kind for case in cases) for kind in kinds}
     bad = sum(not case.good for case in cases)
-    head = ("harness", f"wrong of {len(cases)}", f"false done of {bad}")
+    head: tuple[str, ...] = ("harness", f"wrong of {len(cases)}", f"false done of {bad}")
     head += tuple(f"{kind} ({count})" for kind, count in counts.items())
     rows = []
     for name, said in found.items():
