@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
+import os
 from types import ModuleType
 
 
 def names(package: ModuleType) -> tuple[str, ...]:
     """Return the public module names of a package, sorted, importing none of them."""
-    found = (info.name for info in pkgutil.iter_modules(package.__path__))
-    return tuple(sorted(name for name in found if not name.startswith("_")))
+    # Not pkgutil: it loads `inspect`, which costs more than all the rest of `--help`.
+    found = (entry.name for place in package.__path__ for entry in os.scandir(place))
+    modules = (
+        name.removesuffix(".py") for name in found if name.endswith(".py") or "." not in name
+    )
+    return tuple(sorted(name for name in modules if not name.startswith("_")))
 
 
 def load(package: ModuleType, name: str) -> ModuleType:

@@ -6,7 +6,6 @@ the front page loads none of them. Exit statuses are decided here, for all of th
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -140,6 +139,8 @@ def exit_of(outcome: Outcome) -> int:
 
 def print_json(value: Mapping[str, Any]) -> None:
     """Print one object on one line, keys sorted, safe for every terminal encoding."""
+    import json
+
     text = json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
     encoding = sys.stdout.encoding or "utf-8"
     say(text.encode(encoding, "backslashreplace").decode(encoding))
