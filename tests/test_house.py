@@ -10,7 +10,8 @@ import tomllib
 from pathlib import Path
 
 import agent_runtime
-from reread import commands, plugins
+from reread import commands, fixtures, plugins
+from reread.examine import all_formats
 from reread.values import Code
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -100,6 +101,25 @@ class TestThePackage:
     def test_every_command_has_its_line_of_help(self) -> None:
         there = plugins.names(commands)
         assert set(there) == set(commands.available())
+
+
+class TestThePages:
+    def test_every_format_has_its_row_with_its_suffixes(self) -> None:
+        page = (ROOT / "docs" / "formats.md").read_text("utf-8")
+        rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", page, re.MULTILINE))
+        assert rows == {f.name: " ".join(f.suffixes) for f in all_formats().values()}
+
+    def test_every_page_that_another_names_is_there(self) -> None:
+        pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+        for page in pages:
+            for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text("utf-8")):
+                assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+    def test_every_fixture_is_explained_in_both_readmes_or_is_for_the_tests(self) -> None:
+        for name in ("README.md", "README.zh.md"):
+            text = (ROOT / name).read_text("utf-8")
+            missing = [f for f in fixtures.names(ROOT / "sample-data") if f"`{f}`" not in text]
+            assert set(missing) <= {"slow", "crash", "syntax"}, name
 
 
 class TestStartUp:
