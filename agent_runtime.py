@@ -595,6 +595,17 @@ class ScriptedModel(Rail):
             await step()
         return scripted("")
 
+    def skip(self, rounds: int, *, replies: int, steps: int) -> None:
+        """Drop whole rounds, then turns of the next one: what a resumed run has had already."""
+        for _ in range(rounds):
+            self._turns = self._rounds.pop(0) if self._rounds else []
+        while self._turns:
+            said = isinstance(self._turns[0], Reply)
+            if (replies if said else steps) == 0:
+                break
+            self._turns.pop(0)
+            replies, steps = replies - said, steps - (not said)
+
     async def after_run(self, round: Round) -> None:
         """Go on to the turns of the next round."""
         self._turns = self._rounds.pop(0) if self._rounds else []

@@ -4,6 +4,7 @@ Modules in import order. Each may import only what stands below it; tests/test_h
 this list and fails on an upward import, a cycle, or a module that is not listed.
 
     commands     one file per command of the program
+    batch        many tasks on a durable engine, with workers on any number of machines
     mcp          the gate and the runner as an MCP server
     api          the Python API
     view         what a person sees while a run goes on

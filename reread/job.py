@@ -17,7 +17,14 @@ from reread import extras, fixtures, records
 from reread.approvals import Approvals
 from reread.models import open_model, shorten
 from reread.records import Listener
-from reread.replay.resume import QuietRecorder, answering, answers_of, open_resumed, played
+from reread.replay.resume import (
+    QuietRecorder,
+    answering,
+    answers_of,
+    open_resumed,
+    played,
+    skip_played,
+)
 from reread.run import execute
 from reread.session import Session, open_session
 from reread.skills import Skills, read_proposal
@@ -39,6 +46,7 @@ class Job:
         proposals: skill proposals that may be created exactly as they stand.
         skill_roots: further folders to read skills from.
         mcp: configuration of MCP servers whose tools the model gets.
+        govern: puts something around the model that is asked, such as the limits of a batch.
     """
 
     task: Task
@@ -56,6 +64,7 @@ class Job:
     mcp: Path | None = None
     tidy: bool = False
     run_id: str = ""
+    govern: Callable[[Model], Model] | None = None
 
 
 async def perform(job: Job, *, listeners: tuple[Listener, ...] = ()) -> Outcome:
@@ -114,16 +123,42 @@ async def resume(
     Raises:
         Failure: usage_invalid, when it has ended; record_invalid; model_not_configured.
     """
+    return await _go_on(
+        workspace,
+        run_id,
+        lambda session: open_model(settings(), limits=session.task.limits),
+        listeners,
+    )
+
+
+async def go_on(job: Job, *, listeners: tuple[Listener, ...] = ()) -> Outcome:
+    """Go on with the run of a job that was cut off; the job says who answers from here on.
+
+    Raises:
+        Failure: what `resume` raises.
+    """
+    return await _go_on(
+        Workspace(job.workspace), job.run_id, lambda session: _model(job, session), listeners
+    )
+
+
+async def _go_on(
+    workspace: Workspace,
+    run_id: str,
+    model_of: Callable[[Session], Model],
+    listeners: tuple[Listener, ...],
+) -> Outcome:
     with workspace.held():
         recover(workspace)
         session, events = open_resumed(workspace, run_id, listeners=listeners)
-        then = open_model(settings(), limits=session.task.limits)
+        then = model_of(session)
+        skipped = skip_played(then, events)
         playback = played(session, events, then)
         answers = answers_of(events)
         return await execute(
             playback,
             session,
-            rails=(playback,),
+            rails=(playback, *skipped),
             wrap=answering(playback, answers),
             shorten=shorten,
             recorder=QuietRecorder(session.record, playback, answers),
@@ -187,9 +222,10 @@ def _model(job: Job, session: Session) -> Model:
         return fixtures.model(job.fixture, session)
     if job.settings is None:
         raise _no_model()
-    return open_model(
+    model = open_model(
         job.settings, api=job.api, limits=session.task.limits, tell=session.record.tell
     )
+    return job.govern(model) if job.govern else model
 
 
 def _no_model() -> Failure:

@@ -18,6 +18,7 @@ from agent_runtime import (
     Model,
     Rail,
     Reply,
+    Round,
     ScriptedModel,
     Tool,
     ToolCall,
@@ -154,6 +155,34 @@ def played(session: Session, events: Sequence[Event], then: Model) -> Playback:
     rounds = rounds_of(of_kind(events, "model.replied", "round.ended"), session)
     turns = sum(len(turns) for turns in rounds)
     return Playback(ScriptedModel([[t for turns in rounds for t in turns]]), turns, then)
+
+
+class _LaterRounds(Rail):
+    """Tells a fixed conversation of the rounds that end, except for those that were played."""
+
+    def __init__(self, model: ScriptedModel, ended: int) -> None:
+        self._model = model
+        self._left = ended
+
+    async def after_run(self, round: Round) -> None:
+        """Pass the end of a round on."""
+        if self._left:
+            self._left -= 1
+        else:
+            await self._model.after_run(round)
+
+
+def skip_played(model: Model, events: Sequence[Event]) -> tuple[Rail, ...]:
+    """Drop from a fixed conversation what the record holds already; return the rail it needs."""
+    if not isinstance(model, ScriptedModel):
+        return ()
+    kinds = [event["kind"] for event in events]
+    ended = kinds.count("round.ended")
+    after = len(kinds) - kinds[::-1].index("round.ended") if ended else 0
+    model.skip(
+        ended, replies=kinds[after:].count("model.replied"), steps=kinds[after:].count("host.step")
+    )
+    return (_LaterRounds(model, ended),)
 
 
 Answers = dict[tuple[int, str], Mapping[str, Any]]
