@@ -7,6 +7,7 @@ the store and on disk, and a second start goes on from there.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -98,12 +99,12 @@ class Batch:
                 for number, result in self._news():
                     ended(self._items[number], result)
                 if len(self.results) == len(self._items):
-                    self.queue.close(self.id)
+                    self._close()
                     return ""
+                children.look_after()
                 state = str(self._row()["state"])
                 if state != "running" and not self._running():
                     return state
-                children.look_after()
                 tick()
                 time.sleep(TICK)
         finally:
@@ -234,6 +235,14 @@ class Batch:
             )
         )
 
+    def _close(self) -> None:
+        """Say that the batch has ended; its queue would be asked for nothing for ever."""
+        self.database.run(
+            "UPDATE reread_batches SET state = 'ended' WHERE id = :id AND state = 'running'",
+            id=self.id,
+        )
+        self.queue.close(self.id)
+
     def _row(self) -> Mapping[str, Any]:
         return self.database.rows(
             "SELECT state, tokens, usd FROM reread_batches WHERE id = :id", id=self.id
@@ -255,16 +264,16 @@ class Children:
         self._born: list[float] = []
         self._deaths = 0
         self._log = batch.folder / "workers.log"
-        for _ in range(batch.start.workers):
-            self._processes.append(self._spawn())
-            self._born.append(time.monotonic())
 
     def look_after(self) -> None:
-        """Start those again that died.
+        """Start those that are missing, and those again that died.
 
         Raises:
             Failure: worker_lost, when they die as soon as they start.
         """
+        while len(self._processes) < self._batch.start.workers:
+            self._processes.append(self._spawn())
+            self._born.append(time.monotonic())
         for at, process in enumerate(self._processes):
             if process.poll() is None:
                 continue
@@ -298,15 +307,20 @@ class Children:
             *(start.program or (sys.executable, "-m", "app")),
             "worker",
             "--attached",
-            "--database-url",
-            self._batch.database.url,
             "--heartbeat",
             str(start.heartbeat),
         ]
         if start.store:
             command += ["--store", self._batch.store.url]
         with self._log.open("ab") as log:
-            return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                # Not as a flag: everybody on the machine sees those, and the URL has a password.
+                env={**os.environ, "REREAD_DATABASE_URL": self._batch.database.url},
+            )
 
     def _last_words(self) -> str:
         lines = self._log.read_text("utf-8", "replace").strip().splitlines()

@@ -8,7 +8,7 @@ stands in the database, so reading a pickle is refused altogether.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from dbos import DBOS, DBOSClient, DBOSConfig
@@ -32,7 +32,7 @@ def refuse_pickles() -> None:
     def refuse(_: str) -> NoReturn:
         raise ValueError("a pickled value in the database is not read")
 
-    DBOSDefaultSerializer.deserialize = refuse  # type: ignore[method-assign]
+    DBOSDefaultSerializer.deserialize = refuse  # type: ignore[method-assign, assignment]
 
 
 class Engine:
@@ -169,5 +169,3 @@ class Queue:
         """Close the connections."""
         self._client.destroy()
 
-
-Give = Callable[[str], int]

@@ -231,8 +231,8 @@ class _Attempt:
             return {"outcome": _error(failure), "files": {}}, False
         except Exception as error:  # a bug of ours must end this item, not the worker
             cause = f"{type(error).__name__}: {error}"[:500]
-            failure = Failure(Code.internal_error, cause, "Report it with the task.")
-            return {"outcome": _error(failure), "files": {}}, False
+            found = Failure(Code.internal_error, cause, "Report it with the task.")
+            return {"outcome": _error(found), "files": {}}, False
         if self.governed is not None and self.governed.down:
             return {"outcome": summary.outcome(outcome), "files": {}}, True
         return {"outcome": summary.outcome(outcome), "files": self._keep()}, False

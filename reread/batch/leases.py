@@ -2,7 +2,7 @@
 
 Each worker writes a heartbeat. One that has missed two is dead; one whose process is gone from this
 machine is dead at once. Dead is for ever: the statement that says so and the heartbeat exclude each
-other, and a worker that finds itself dead stops. Work that hangs on anyone who is not alive is given
+other, and a worker that finds itself dead stops. Work that hangs on anyone who is not alive goes
 back to its queue, which the engine does for exactly one caller.
 """
 

@@ -174,7 +174,7 @@ class UrlStore:
     """A store behind any URL that fsspec opens: s3://, gs://, az://, sftp://, memory://."""
 
     def __init__(self, url: str) -> None:
-        import fsspec
+        import fsspec  # type: ignore[import-untyped]
 
         self.url = url.rstrip("/")
         try:

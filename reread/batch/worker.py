@@ -71,7 +71,7 @@ class Worker:
         if self.lost:
             raise Failure(
                 Code.worker_lost,
-                f"The worker {self.lease.id} has missed its heartbeats; others go on with its work.",
+                f"The worker {self.lease.id} has missed its heartbeats; others have its work.",
                 "Nothing is lost. See why it was held up, then start it again.",
             )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -159,7 +160,7 @@ def _plan(arguments: argparse.Namespace, store: Any) -> Plan:
 def _database(arguments: argparse.Namespace) -> Database:
     from reread.batch.database import Database, default_url
 
-    return Database(arguments.database_url or default_url(arguments.batches))
+    return Database(arguments.database_url or os.environ.get("REREAD_DATABASE_URL") or default_url(arguments.batches))
 
 
 def _start(arguments: argparse.Namespace) -> Start:

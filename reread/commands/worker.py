@@ -19,7 +19,10 @@ SAMPLES = Path(__file__).resolve().parents[2] / "sample-data"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     parser.add_argument(
-        "--database-url", required=True, metavar="URL", help="postgresql://… or sqlite:///…"
+        "--database-url",
+        default=os.environ.get("REREAD_DATABASE_URL", ""),
+        metavar="URL",
+        help="postgresql://… or sqlite:///… (default: what REREAD_DATABASE_URL holds)",
     )
     parser.add_argument(
         "--store", default="", metavar="URL", help="use this store (default: what a batch names)"
