@@ -111,7 +111,7 @@ class Queue:
         """Make the queue of a batch, or set its limits anew."""
         self._client.register_queue(
             batch,
-            worker_concurrency=at_once,
+            worker_concurrency=min(at_once, at_once_all or at_once),
             global_concurrency=at_once_all,
             polling_interval_sec=POLL,
             on_conflict="always_update",
@@ -168,4 +168,3 @@ class Queue:
     def destroy(self) -> None:
         """Close the connections."""
         self._client.destroy()
-

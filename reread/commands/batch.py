@@ -160,7 +160,11 @@ def _plan(arguments: argparse.Namespace, store: Any) -> Plan:
 def _database(arguments: argparse.Namespace) -> Database:
     from reread.batch.database import Database, default_url
 
-    return Database(arguments.database_url or os.environ.get("REREAD_DATABASE_URL") or default_url(arguments.batches))
+    return Database(
+        arguments.database_url
+        or os.environ.get("REREAD_DATABASE_URL")
+        or default_url(arguments.batches)
+    )
 
 
 def _start(arguments: argparse.Namespace) -> Start:
@@ -198,16 +202,18 @@ def _work(arguments: argparse.Namespace, folder: Path) -> int:
     batch = Batch(folder, _database(arguments), _start(arguments))
     view = View(batch, quiet=arguments.json)
     began = time.monotonic()
-    stopped = "interrupted"
     try:
         view.began(batch.enter())
-        stopped = batch.watch(view.ended, view.tick)
-    finally:
-        lines = batch.write()
+        try:
+            stopped = batch.watch(view.ended, view.tick)
+        except KeyboardInterrupt:
+            stopped = "interrupted"
         view.close()
-        status = _finish(arguments, batch, lines, stopped, time.monotonic() - began)
+        lines = batch.write()
+        return _finish(arguments, batch, lines, stopped, time.monotonic() - began)
+    finally:
+        view.close()
         batch.close()
-    return status
 
 
 def _finish(
@@ -237,6 +243,8 @@ def _finish(
     )
     if complete:
         return 0
+    if stopped == Code.interrupted:
+        return commands.exit_status(Code.interrupted)
     return 5 if stopped.startswith("stopped:") else 1
 
 
