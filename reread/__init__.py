@@ -5,6 +5,7 @@ this list and fails on an upward import, a cycle, or a module that is not listed
 
     commands     one file per command of the program
     flags        the flags of a run, and what they mean for its task
+    batch        many tasks on a durable engine, with workers on any number of machines
     mcp          the gate and the runner as an MCP server
     api          the Python API
     view         what a person sees while a run goes on

@@ -9,7 +9,8 @@ from reread.values import Code
 
 EXTRAS = {
     "mcp": "mcp>=2.2,<3",
-    "dbos": "dbos",
+    "dbos": "dbos>=3.4,<4",
+    "fsspec": "fsspec>=2024.6",
     "pyarrow": "pyarrow>=17",
     "opentelemetry": "opentelemetry-sdk",
 }

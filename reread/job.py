@@ -40,6 +40,7 @@ class Job:
         overwrites: `PATH` or `PATH@SHA256` of files that may be replaced, once.
         proposals: skill proposals that may be created exactly as they stand.
         skill_roots: further folders to read skills from.
+        govern: put around a live model; how a batch holds one budget over all its runs.
         mcp: configuration of MCP servers whose tools the model gets.
     """
 
@@ -58,6 +59,7 @@ class Job:
     mcp: Path | None = None
     tidy: bool = False
     run_id: str = ""
+    govern: Callable[[Model], Model] | None = None
 
 
 async def perform(job: Job, *, listeners: tuple[Listener, ...] = ()) -> Outcome:
@@ -109,10 +111,38 @@ async def resume(
     Raises:
         Failure: usage_invalid, when it has ended; record_invalid; model_not_configured.
     """
+    return await _go_on(
+        workspace,
+        run_id,
+        lambda session, events: _next_model(session, events, settings, samples),
+        listeners,
+    )
+
+
+async def go_on(job: Job, *, listeners: tuple[Listener, ...] = ()) -> Outcome:
+    """Go on with the run of a job that was cut off; the job says who answers from here on.
+
+    Raises:
+        Failure: what `resume` raises.
+    """
+    return await _go_on(
+        Workspace(job.workspace),
+        job.run_id,
+        lambda session, events: _model(job, session, after=events),
+        listeners,
+    )
+
+
+async def _go_on(
+    workspace: Workspace,
+    run_id: str,
+    next_model: Callable[[Session, Sequence[Event]], Model],
+    listeners: tuple[Listener, ...],
+) -> Outcome:
     with workspace.held():
         recover(workspace)
         session, events = open_resumed(workspace, run_id, listeners=listeners)
-        playback = played(session, events, _next_model(session, events, settings, samples))
+        playback = played(session, events, next_model(session, events))
         begun, answers = begun_of(events), answers_of(events)
         recorder = QuietRecorder(
             session.record,
@@ -234,14 +264,15 @@ def _overwrite(workspace: Workspace, word: str) -> tuple[str, str]:
     return path, now
 
 
-def _model(job: Job, session: Session) -> Model:
+def _model(job: Job, session: Session, *, after: Sequence[Event] = ()) -> Model:
     if job.fixture:
-        return fixtures.model(job.fixture, session)
+        return fixtures.model(job.fixture, session, after=after)
     if job.settings is None:
         raise _no_model()
-    return open_model(
+    model = open_model(
         job.settings, api=job.api, limits=session.task.limits, tell=session.record.tell
     )
+    return job.govern(model) if job.govern else model
 
 
 def _no_model() -> Failure:

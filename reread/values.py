@@ -128,6 +128,13 @@ class Code(StrEnum):
     evidence_changed = "evidence_changed"
     replay_diverged = "replay_diverged"
 
+    # batches
+    batch_unknown = "batch_unknown"
+    batch_stopped = "batch_stopped"
+    store_failed = "store_failed"
+    database_failed = "database_failed"
+    worker_lost = "worker_lost"
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:

@@ -45,6 +45,7 @@ EXIT_OF_CODE: Mapping[str, int] = {
     "no_artifact_declared": 2,
     "workspace_invalid": 2,
     "run_unknown": 2,
+    "batch_unknown": 2,
     "path_not_allowed": 2,
     "path_not_found": 2,
     "approval_required": 3,
