@@ -12,7 +12,8 @@ EXTRAS = {
     "dbos": "dbos>=3.4,<4",
     "fsspec": "fsspec>=2024.6",
     "pyarrow": "pyarrow>=17",
-    "opentelemetry": "opentelemetry-sdk",
+    "opentelemetry.sdk": "opentelemetry-sdk>=1.30,<2",
+    "opentelemetry.exporter.otlp.proto.http": "opentelemetry-exporter-otlp-proto-http>=1.30,<2",
 }
 
 
@@ -22,9 +23,16 @@ def need(package: str) -> None:
     Raises:
         Failure: dependency_missing, with the command that installs it.
     """
-    if importlib.util.find_spec(package) is None:
+    if not _there(package):
         raise Failure(
             Code.dependency_missing,
             f"The optional package '{package}' is not installed.",
             f"pip install '{EXTRAS.get(package, package)}'",
         )
+
+
+def _there(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:  # the package that it would lie in is missing as well
+        return False

@@ -16,6 +16,7 @@ from reread import fixtures, records
 from reread.additions import added, approve_extension
 from reread.approvals import Approvals
 from reread.models import open_model, shorten
+from reread.rails.otel import tracing
 from reread.records import Listener
 from reread.replay.effects import answers_of, begun_of, done_of
 from reread.replay.playback import Event, of_kind
@@ -70,7 +71,7 @@ async def perform(job: Job, *, listeners: tuple[Listener, ...] = ()) -> Outcome:
             approval_required, skill_unknown, model_not_configured, …
     """
     workspace = Workspace(job.workspace)
-    with workspace.held():
+    with workspace.held(), tracing() as traces:
         recover(workspace)
         if job.samples:
             workspace.add_samples(job.samples)
@@ -80,7 +81,7 @@ async def perform(job: Job, *, listeners: tuple[Listener, ...] = ()) -> Outcome:
             workspace,
             Skills(workspace.root / "skills", roots=job.skill_roots, trusted=job.trust_skills),
             approvals,
-            listeners=listeners,
+            listeners=(*listeners, *traces),
             shipped=job.fixture is not None and job.fixture.shipped,
             run_id=job.run_id,
             origin=_origin(job),
@@ -139,9 +140,9 @@ async def _go_on(
     next_model: Callable[[Session, Sequence[Event]], Model],
     listeners: tuple[Listener, ...],
 ) -> Outcome:
-    with workspace.held():
+    with workspace.held(), tracing() as traces:
         recover(workspace)
-        session, events = open_resumed(workspace, run_id, listeners=listeners)
+        session, events = open_resumed(workspace, run_id, listeners=(*listeners, *traces))
         playback = played(session, events, next_model(session, events))
         begun, answers = begun_of(events), answers_of(events)
         recorder = QuietRecorder(
