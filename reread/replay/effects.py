@@ -78,8 +78,14 @@ def found_done(
         raise failure
     session.approvals.spent_on(word)
     session.skills.scan()  # as creating it would have done
-    done = {"name": proposal.name, "path": proposal.target, "sha256": now}
-    return {**done, "scans": session.skills.scans}
+    done = {
+        "name": proposal.name,
+        "path": proposal.target,
+        "sha256": now,
+        "scans": session.skills.scans,
+    }
+    session.record.event("skill.created", {**done, "approved_at": word.granted_at})
+    return done
 
 
 def begun_of(events: Iterable[Event]) -> frozenset[Key]:

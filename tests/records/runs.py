@@ -41,7 +41,7 @@ class KillAt:
         self.left = number
 
     def __call__(self, kind: str, data: Mapping[str, Any]) -> None:
-        if kind == "script.output" or kind.startswith("gate.checked"):
+        if kind == "script.output" or kind.startswith("gate.check"):
             return  # shown only; no line of the record
         self.left -= 1
         if self.left == 0:
