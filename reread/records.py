@@ -34,6 +34,9 @@ PLACES = (
 )
 """The folders of a run, for when one of them holds too much."""
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, default=str)
+"""Made once: to make one for each line takes as long as the line."""
+
 Listener = Callable[[str, Mapping[str, Any]], None]
 """Told of each event after it is on disk: its kind and its data."""
 
@@ -111,8 +114,7 @@ class Record:
 
 def as_line(value: Mapping[str, Any]) -> bytes:
     """Return one line of JSON with sorted keys; a lone surrogate becomes an escape."""
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
-    return text.encode("utf-8", "backslashreplace") + b"\n"
+    return (_ENCODER.encode(value) + "\n").encode("utf-8", "backslashreplace")
 
 
 def write_record(folder: ConfinedFolder, record: Mapping[str, Any]) -> None:
