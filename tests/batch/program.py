@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -130,10 +131,8 @@ def children(pid: int) -> list[int]:
 
 def kill(pid: int) -> None:
     """kill -9, where the process is still there."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def account(place: Place, count: int, service: Service) -> None:
