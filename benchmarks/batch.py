@@ -23,8 +23,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from agent_runtime import Reply, ScriptedModel, scripted
 from reread.approvals import Approvals
 from reread.run import execute
@@ -42,6 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     parser.add_argument("--tasks", type=int, default=100, help="tasks of a measurement")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--at-once", type=int, default=16, help="items at once in each worker")
     parser.add_argument("--postgresql", action="store_true", help="also on a server of its own")
 
 
@@ -53,7 +52,10 @@ def run(arguments: argparse.Namespace) -> int:
     for name, database in _databases(arguments.postgresql):
         with database as new:
             _say(f"no-op, {name}", **_no_ops(new(), count))
-            _say(f"batch, {name}", **_batch(new(), count, arguments.workers, plain))
+            _say(
+                f"batch, {name}",
+                **_batch(new(), count, arguments.workers, arguments.at_once, plain),
+            )
             _say(f"restart after kill -9, {name}", **_restart(new()))
     return 0
 
@@ -186,49 +188,61 @@ os._exit(0)
 """
 
 
-def _batch(url: str, count: int, workers: int, plain: float) -> dict[str, Any]:
-    """Return the throughput of a whole batch, once with its start and once without."""
-    from tests.batch.program import Place
-    from tests.batch.service import serving
-
+def _batch(url: str, count: int, workers: int, at_once: int, plain: float) -> dict[str, Any]:
+    """Return the throughput of a whole batch, from its first result to its last."""
     folder = Path(tempfile.mkdtemp())
     try:
-        with serving(delay=0.0) as service:
-            place = Place(folder, url, service.environment, heartbeat=5.0)
-            place.tasks(count)
-            began = time.perf_counter()
-            process = place.start("--workers", str(workers), "--at-once", "4")
-            while service.asked.total() == 0 and process.poll() is None:
-                time.sleep(0.01)
-            started = time.perf_counter()
-            peak = _peak(process)
-            if process.wait() != 0:
-                raise SystemExit(place.output)
-            ended = time.perf_counter()
+        flags = ["--batches", str(folder / "batches"), "--workers", str(workers)]
+        flags += ["--at-once", str(at_once)]
+        began = time.perf_counter()
+        process = subprocess.Popen(
+            [sys.executable, str(ROOT / "app.py"), *_scripted(folder, count), *flags],
+            env={**os.environ, "REREAD_DATABASE_URL": url},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        lines = process.stdout or ()
+        ends = [time.perf_counter() for line in lines if line.endswith(" complete\n")]
+        if process.wait() != 0 or len(ends) != count:
+            raise SystemExit("the batch is not complete")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    rate = (count - 1) / (ends[-1] - ends[0])
     return {
         "tasks": count,
         "workers": workers,
-        "to_first_request_s": round(started - began, 2),
-        "per_second": round(count / (ended - started), 1),
-        "of_plain_loop": round(plain / (ended - started), 2),
-        "worker_memory_mb": round(peak / 1e6),
+        "at_once": at_once,
+        "first_result_s": round(ends[0] - began, 2),
+        "per_second": round(rate, 1),
+        "of_plain_loop": round(rate * plain / count, 2),
+        "whole_s": round(time.perf_counter() - began, 1),
     }
 
 
-def _peak(process: subprocess.Popen[str]) -> int:
-    from tests.batch.program import children
-
-    peak = 0
-    while process.poll() is None:
-        for pid in children(process.pid):
-            try:
-                peak = max(peak, psutil.Process(pid).memory_info().rss)
-            except psutil.Error:
-                continue
-        time.sleep(0.2)
-    return peak
+def _scripted(folder: Path, count: int) -> list[str]:
+    """Write a fixture with the turns of the plain loop, and a list that names it; return flags."""
+    samples = folder / "samples"
+    for name in ("fixtures", "inputs"):
+        (samples / name).mkdir(parents=True)
+    (folder / "workspace" / "skills").mkdir(parents=True)
+    steps = [
+        {
+            "say": turn.text,
+            "calls": [{"tool": c.name, "arguments": dict(c.arguments)} for c in turn.calls],
+        }
+        for turn in turns("all")
+    ]
+    fixture = {"about": "four turns", "task": "none", "expect": {}, "rounds": [steps]}
+    (samples / "fixtures" / "four.json").write_text(json.dumps(fixture))
+    value = {
+        "text": "Find the values.",
+        "script": "optional",
+        "artifacts": [{"path": "outputs/result.json"}],
+    }
+    lines = [json.dumps({"name": f"t{n}", "task": value}) + "\n" for n in range(count)]
+    (folder / "tasks.jsonl").write_text("".join(lines))
+    flags = ["batch", str(folder / "tasks.jsonl"), "--fixture", "four"]
+    return [*flags, "--samples", str(samples), "--workspace", str(folder / "workspace")]
 
 
 def _restart(url: str) -> dict[str, Any]:
