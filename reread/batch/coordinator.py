@@ -40,7 +40,8 @@ class Start:
         at_once: items at once in each worker.
         at_once_all: items at once over all workers.
         limits: what `service.allowed_from` reads.
-        worker_flags: further flags of the workers.
+        samples: where the fixtures of the workers come from.
+        program: how this program is called, for the workers.
     """
 
     workers: int = 1
@@ -50,6 +51,7 @@ class Start:
     heartbeat: float = leases.HEARTBEAT
     store: str = ""
     retry: bool = False
+    samples: Path = Path()
     program: tuple[str, ...] = ()
 
 
@@ -277,8 +279,9 @@ class Children:
         for at, process in enumerate(self._processes):
             if process.poll() is None:
                 continue
-            quick = time.monotonic() - self._born[at] < 3.0
-            self._deaths = self._deaths + 1 if quick else 0
+            if (process.returncode or 0) > 0:  # a signal came from outside, and says nothing
+                quick = time.monotonic() - self._born[at] < 3.0
+                self._deaths = self._deaths + 1 if quick else 0
             if self._deaths > QUICK_DEATHS:
                 raise Failure(
                     Code.worker_lost,
@@ -309,6 +312,8 @@ class Children:
             "--attached",
             "--heartbeat",
             str(start.heartbeat),
+            "--samples",
+            str(start.samples),
         ]
         if start.store:
             command += ["--store", self._batch.store.url]

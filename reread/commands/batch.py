@@ -47,6 +47,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     who = parser.add_argument_group("who does it")
     who.add_argument("--fixture", default="", metavar="NAME", help="fixed conversation for all")
+    who.add_argument(
+        "--samples",
+        type=Path,
+        default=ROOT / "sample-data",
+        metavar="DIR",
+        help="where fixtures/ come from",
+    )
     who.add_argument("--live", action="store_true", help="ask the model named by OPENAI_MODEL")
     who.add_argument("--api", choices=("chat", "responses"), default="chat")
     who.add_argument(
@@ -123,7 +130,7 @@ def _planned(arguments: argparse.Namespace) -> Path:
 def _plan(arguments: argparse.Namespace, store: Any) -> Plan:
     from reread.batch import plan
 
-    samples = ROOT / "sample-data"
+    samples = arguments.samples.resolve()
     fixture = arguments.fixture
     if arguments.live and fixture:
         raise Failure(
@@ -186,6 +193,7 @@ def _start(arguments: argparse.Namespace) -> Start:
         heartbeat=arguments.heartbeat,
         store=arguments.store,
         retry=arguments.retry,
+        samples=arguments.samples.resolve(),
         program=(sys.executable, str(ROOT / "app.py")),
     )
 

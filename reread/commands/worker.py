@@ -31,6 +31,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--scratch", type=Path, metavar="DIR", help="where workspaces lie while an item is done"
     )
     parser.add_argument(
+        "--samples", type=Path, default=SAMPLES, metavar="DIR", help="where fixtures/ come from"
+    )
+    parser.add_argument(
         "--heartbeat",
         type=float,
         default=5.0,
@@ -53,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     worker = Worker(
         Database(arguments.database_url),
-        samples=SAMPLES,
+        samples=arguments.samples,
         scratch=arguments.scratch,
         store=arguments.store,
         heartbeat=arguments.heartbeat,

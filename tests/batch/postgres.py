@@ -1,4 +1,4 @@
-"""A PostgreSQL of the tests' own: a temporary folder, a free port on loopback, the user postgres."""
+"""A PostgreSQL of the tests' own: temporary folder, free port on loopback, user postgres."""
 
 from __future__ import annotations
 

@@ -52,7 +52,8 @@ class Service:
     def answer(self, asked: Asked, _: int) -> Answer:
         """Play the turns of an item: a note, a draft, the file, the last word."""
         if self.down:
-            return Answer(503, body=b'{"error": {"message": "down for a while"}}')
+            headers = {"content-type": "application/json", "retry-after": "0"}
+            return Answer(503, headers, b'{"error": {"message": "down for a while"}}')
         messages = asked.body["messages"]
         name = _item(messages)
         turn = sum(message["role"] == "assistant" for message in messages) + 1

@@ -17,7 +17,7 @@ from tests.batch.service import Service, serving
 
 SLOW = os.environ.get("REREAD_SLOW_TESTS") == "1"
 TASKS = 200 if SLOW else 40
-KILLS = 40 if SLOW else 6
+KILLS = 40 if SLOW else 5
 PATIENCE = 600 if SLOW else 60
 
 
@@ -32,6 +32,10 @@ def place(tmp_path: Path, database_url: str, service: Service) -> Iterator[Place
     made = Place(tmp_path / "place", database_url, service.environment)
     yield made
     made.end()
+
+
+only_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+only_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 
 
 class TestKills:
@@ -53,6 +57,7 @@ class TestKills:
         print(f"seed {seed}: {kills} kills, {service.asked.total()} requests for {4 * TASKS} turns")
         account(place, TASKS, service)
 
+    @only_sqlite
     def test_the_starting_process_killed_too_the_same_command_goes_on(
         self, place: Place, service: Service
     ) -> None:
@@ -64,6 +69,7 @@ class TestKills:
         assert place.start("--workers", "2").wait(PATIENCE) == 0, place.output
         account(place, 12, service)
 
+    @only_postgresql
     def test_a_killed_worker_is_gone_on_with_within_twice_the_heartbeat_and_two_seconds(
         self, place: Place, service: Service
     ) -> None:
@@ -106,11 +112,10 @@ class TestOtherMachines:
         finally:
             place.end()
 
+    @pytest.mark.usefixtures("server")  # skipped or failed as the others where there is none
     def test_the_database_restarted_in_the_middle_changes_nothing(
         self, tmp_path: Path, service: Service
     ) -> None:
-        if postgres.missing():
-            pytest.skip(postgres.missing())
         with postgres.cluster() as own:
             place = Place(tmp_path / "place", own.new_database(), service.environment)
             place.tasks(16)
@@ -127,6 +132,7 @@ class TestOtherMachines:
 
 
 class TestAStoppedWorker:
+    @only_postgresql
     def test_one_that_was_held_up_publishes_nothing_and_ends(
         self, place: Place, service: Service
     ) -> None:
