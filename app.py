@@ -35,6 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     from reread import commands
 
+    commands.settle_streams()
+
     name = commands.named(arguments)
     if name != "run":
         return commands.start(name, arguments[1:])
