@@ -21,7 +21,7 @@ from reread.replay.resume import QuietRecorder, answering, answers_of, open_resu
 from reread.run import execute
 from reread.session import Session, open_session
 from reread.skills import Skills, read_proposal
-from reread.values import Code, Outcome, Task
+from reread.values import Code, Outcome, Permissions, Task
 from reread.workspace import Workspace, publish
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ async def resume(
     settings: Callable[[], Settings],
     *,
     listeners: tuple[Listener, ...] = (),
+    allowed: Permissions | None = None,
 ) -> Outcome:
     """Go on with a run that was cut off.
 
@@ -116,7 +117,7 @@ async def resume(
     """
     with workspace.held():
         recover(workspace)
-        session, events = open_resumed(workspace, run_id, listeners=listeners)
+        session, events = open_resumed(workspace, run_id, listeners=listeners, allowed=allowed)
         then = open_model(settings(), limits=session.task.limits)
         playback = played(session, events, then)
         answers = answers_of(events)

@@ -18,6 +18,7 @@ HELP = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     _runs.add_run(parser)
+    _runs.add_allowed(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -27,7 +28,13 @@ def run(arguments: argparse.Namespace) -> int:
     settings = models.settings_from_environment
     try:
         outcome = asyncio.run(
-            resume(workspace, folder.root.name, settings, listeners=(shown,) if shown else ())
+            resume(
+                workspace,
+                folder.root.name,
+                settings,
+                listeners=(shown,) if shown else (),
+                allowed=_runs.allowed(arguments),
+            )
         )
     finally:
         if shown:
