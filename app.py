@@ -362,6 +362,8 @@ def _perform(arguments: argparse.Namespace, job: Job) -> int:
         return _refused(arguments, failure, job)
     except KeyboardInterrupt:
         return _refused(arguments, _interrupted(job), job)
+    except OSError as error:  # a full disk, a cache that cannot be written: not a bug of ours
+        return _refused(arguments, commands.of_system(error), job)
     finally:
         if shown:
             shown.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -49,3 +50,13 @@ class TestStreams:
         ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
         ran = started("", "check", str(good), PYTHONIOENCODING="ascii", **ascii_only)
         assert (ran.returncode, ran.stderr) == (0, "")
+
+
+class TestASystemThatRefuses:
+    def test_a_cache_that_cannot_be_written_ends_in_a_result(self, tmp_path: Path) -> None:
+        taken = tmp_path / "taken"
+        taken.write_text("a file")
+        ran = started("", REREAD_CACHE_DIR=str(taken))
+        result = json.loads(ran.stdout.splitlines()[-1])
+        assert (ran.returncode, result["status"], result["reason"]) == (1, "error", "write_failed")
+        assert "Traceback" not in ran.stderr

@@ -144,6 +144,18 @@ def print_json(value: Mapping[str, Any]) -> None:
     say(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
+def of_system(error: OSError) -> Failure:
+    """Return what the system refused as a failure, with what to do about it."""
+    from agent_runtime import Failure
+
+    where = f" ('{error.filename}')" if error.filename else ""
+    return Failure(
+        "write_failed",
+        f"The system refused something that the run needs: {error.strerror or error}{where}.",
+        "Make room or name another place (--workspace, TMPDIR, REREAD_CACHE_DIR), and start again.",
+    )
+
+
 def settle_streams() -> None:
     """Have three open streams that take every character, whatever the program was started with.
 
