@@ -553,6 +553,14 @@ def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
     Raises:
         Failure: tool_arguments_invalid, with every violation in its cause.
     """
+    try:
+        json.dumps(dict(arguments), ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError as error:
+        raise Failure(
+            "tool_arguments_invalid",
+            f"The arguments of '{tool.name}' hold a lone surrogate, which is no character.",
+            "Call it again with text that is valid Unicode. Nothing was run.",
+        ) from error
     schema = tool.parameters
     kept = _VALIDATORS.get(id(schema))
     if kept is None or kept[0] is not schema:

@@ -35,6 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     from reread import commands
 
+    commands.settle_streams()
+
     name = commands.named(arguments)
     if name != "run":
         return commands.start(name, arguments[1:])
@@ -193,6 +195,8 @@ def _perform(arguments: argparse.Namespace, job: Job) -> int:
         return _refused(arguments, failure, job)
     except (KeyboardInterrupt, asyncio.CancelledError):
         return _refused(arguments, _interrupted(job), job)
+    except OSError as error:  # a full disk, a cache that cannot be written: not a bug of ours
+        return _refused(arguments, commands.of_system(error), job)
     finally:
         if shown:
             shown.close()

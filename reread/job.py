@@ -24,7 +24,7 @@ from reread.replay.resume import QuietRecorder, answering, open_resumed, played
 from reread.run import execute
 from reread.session import Session, open_session
 from reread.skills import Skills, read_proposal
-from reread.values import Code, Outcome, Task
+from reread.values import Code, Outcome, Permissions, Task
 from reread.workspace import Workspace, publish
 
 if TYPE_CHECKING:
@@ -102,12 +102,14 @@ async def resume(
     *,
     samples: Path | None = None,
     listeners: tuple[Listener, ...] = (),
+    allowed: Permissions | None = None,
 ) -> Outcome:
     """Go on with a run that was cut off, with the same fixture or the same API.
 
     Args:
         settings: called where a model service is asked; a fixture needs none.
         samples: folder of the fixtures.
+        allowed: what a human allows now; the record's word is not taken for it.
 
     Raises:
         Failure: usage_invalid, when it has ended; record_invalid; model_not_configured.
@@ -117,6 +119,7 @@ async def resume(
         run_id,
         lambda session, events: _next_model(session, events, settings, samples),
         listeners,
+        allowed,
     )
 
 
@@ -131,6 +134,7 @@ async def go_on(job: Job, *, listeners: tuple[Listener, ...] = ()) -> Outcome:
         job.run_id,
         lambda session, events: _model(job, session, after=events),
         listeners,
+        job.task.permissions,
     )
 
 
@@ -139,10 +143,13 @@ async def _go_on(
     run_id: str,
     next_model: Callable[[Session, Sequence[Event]], Model],
     listeners: tuple[Listener, ...],
+    allowed: Permissions | None,
 ) -> Outcome:
     with workspace.held(), tracing() as traces:
         recover(workspace)
-        session, events = open_resumed(workspace, run_id, listeners=(*listeners, *traces))
+        session, events = open_resumed(
+            workspace, run_id, listeners=(*listeners, *traces), allowed=allowed
+        )
         playback = played(session, events, next_model(session, events))
         begun, answers = begun_of(events), answers_of(events)
         recorder = QuietRecorder(

@@ -12,7 +12,8 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -191,6 +192,19 @@ def read_events(folder: ConfinedFolder) -> tuple[dict[str, Any], ...]:
     if any(not isinstance(e, dict) or e.get("schema") != EVENTS_SCHEMA for e in events):
         raise _invalid(folder, f"{EVENTS} has a line that is no {EVENTS_SCHEMA}")
     return events
+
+
+@contextmanager
+def sound(folder: ConfinedFolder) -> Iterator[None]:
+    """Take what does not fit while a record is read for a record that is not sound.
+
+    Raises:
+        Failure: record_invalid.
+    """
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise _invalid(folder, f"{type(error).__name__}: {str(error)[:200]}") from error
 
 
 def _invalid(folder: ConfinedFolder, why: str) -> Failure:

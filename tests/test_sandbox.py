@@ -295,6 +295,14 @@ class TestHowItEnds:
         assert (ended.exit_code, ended.verdict, ended.survivors) == (None, "timeout", 0)
 
 
+class TestProcessOne:
+    def test_its_memory_cannot_be_written(self, mechanism: Mechanism, tmp_path: Path) -> None:
+        if not mechanism.RANK:
+            pytest.skip("there is no fence")
+        code = "import os; os.open('/proc/1/mem', os.O_RDWR)"
+        assert start(mechanism, fence(tmp_path), code).wait(15).exit_code == 1
+
+
 class TestAnOrdinaryScriptCan:
     @pytest.mark.parametrize(
         "code",

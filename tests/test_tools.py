@@ -92,6 +92,17 @@ class TestWriteFile:
         assert first["ok"] and second["ok"]
 
 
+class TestText:
+    @pytest.mark.parametrize(
+        "turn", [write("drafts/a.txt", "\ud800"), call("run_python", code=f"{HEADER}x = '\ud800'")]
+    )
+    def test_a_lone_surrogate_is_refused_and_ends_nothing(
+        self, place: Workplace, turn: Any
+    ) -> None:
+        (refused,) = answer(place, turn)
+        assert refused["code"] == "tool_arguments_invalid"
+
+
 class TestRunPython:
     def test_path_and_code_exclude_each_other(self, place: Workplace) -> None:
         (both,) = answer(place, call("run_python", path=SCRIPT, code=GOOD))

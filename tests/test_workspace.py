@@ -169,6 +169,28 @@ class TestACrashWhilePublishing:
         assert (workspace.root / "outputs/a.txt").read_bytes() == b"old a"
 
 
+class TestAJournalThatIsNone:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            "[]",
+            "{}",
+            '{"files": 1}',
+            '{"files": [{"path": "a"}]}',
+            '{"files": [], "record": {}}',
+        ],
+    )
+    def test_is_refused_and_left_where_it_is(self, tmp_path: Path, text: str) -> None:
+        workspace = Workspace(tmp_path)
+        journal = workspace.begin().run.root / JOURNAL
+        journal.write_text(text)
+        with pytest.raises(Failure) as refused:
+            recover(workspace)
+        assert refused.value.code == "record_invalid"
+        assert journal.read_text() == text
+
+
 class TestTheLedger:
     def folder(self, tmp_path: Path) -> ConfinedFolder:
         for name in ("outputs", "drafts"):

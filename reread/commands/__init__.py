@@ -147,10 +147,41 @@ def print_json(value: Mapping[str, Any]) -> None:
     say(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
+def of_system(error: OSError) -> Failure:
+    """Return what the system refused as a failure, with what to do about it."""
+    from agent_runtime import Failure
+
+    where = f" ('{error.filename}')" if error.filename else ""
+    return Failure(
+        "write_failed",
+        f"The system refused something that the run needs: {error.strerror or error}{where}.",
+        "Make room or name another place (--workspace, TMPDIR, REREAD_CACHE_DIR), and start again.",
+    )
+
+
+def settle_streams() -> None:
+    """Have three open streams that take every character, whatever the program was started with.
+
+    A closed one is /dev/null from here on. Left closed, its number would go to the next file that
+    is opened, and what is printed would end up in there.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        stream = getattr(sys, name)
+        if stream is None:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != number:
+                os.dup2(null, number, inheritable=False)
+                os.close(null)
+            mode = "w" if number else "r"
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+        elif number and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def say(text: str) -> None:
     """Print a line; a reader that has gone away changes nothing about the exit status."""
     try:
         print(text, flush=True)
-    except BrokenPipeError:
+    except OSError:  # nobody reads any more, or the disk that it goes to is full
         # What is left in the buffer would raise again when the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -8,7 +8,7 @@ from pathlib import Path
 from agent_runtime import Failure
 from reread.files import ConfinedFolder
 from reread.replay.audit import find_run
-from reread.values import Code
+from reread.values import Code, Permissions
 from reread.workspace import Workspace
 
 
@@ -54,3 +54,22 @@ def workspace_of(place: Path) -> Workspace:
             "Name the workspace with --workspace DIR.",
         )
     return Workspace(place)
+
+
+def add_allowed(parser: argparse.ArgumentParser) -> None:
+    """Add the words of a human that a record cannot give."""
+    for name, what in (
+        ("--allow-network", "scripts may use the network again"),
+        ("--allow-builds", "dependencies without a wheel may be built again"),
+        ("--unsandboxed", "scripts may run without any sandbox again"),
+    ):
+        parser.add_argument(name, action="store_true", help=f"{what}, if they might then")
+
+
+def allowed(arguments: argparse.Namespace) -> Permissions:
+    """Return what a human allows now."""
+    return Permissions(
+        network=arguments.allow_network,
+        builds=arguments.allow_builds,
+        unsandboxed=arguments.unsandboxed,
+    )

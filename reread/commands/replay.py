@@ -17,13 +17,16 @@ HELP = "Run a record's tools and scripts again in a copy, and show the first thi
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     _runs.add_run(parser)
+    _runs.add_allowed(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Replay a run; 0 when nothing diverged."""
     workspace, folder = _runs.named(arguments)
     with tempfile.TemporaryDirectory(prefix="reread-replay-") as scratch:
-        found = asyncio.run(replay(workspace, folder, Path(scratch)))
+        found = asyncio.run(
+            replay(workspace, folder, Path(scratch), allowed=_runs.allowed(arguments))
+        )
     if arguments.json:
         commands.print_json(
             {

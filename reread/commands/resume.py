@@ -21,6 +21,7 @@ SAMPLES = Path(__file__).resolve().parents[2]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     _runs.add_run(parser)
+    _runs.add_allowed(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -36,6 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
                 settings,
                 samples=SAMPLES,
                 listeners=(shown,) if shown else (),
+                allowed=_runs.allowed(arguments),
             )
         )
     finally:

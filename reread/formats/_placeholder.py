@@ -29,6 +29,29 @@ FILLER = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+HOLLOW = re.compile(
+    r"""
+    \{\{[^{}\n]{1,60}\}\} | ^[ \t]*(?:\{\w+\}|%\w+%|<[\w ]+>)[ \t]*$
+    | ^\W*(?:undefined|null|none|nan|object\ Object)\W*$
+    | ^Traceback\ \(most\ recent\ call\ last\)[\s\S]*
+    | \b(?:sample|dummy|example|filler)\ (?:text|content|data)\b | \bthis\ is\ a\ (?:stub|mock-?up|draft)\b
+    | \bto\ be\ (?:continued|announced|defined|done)\b | \b(?:work\ in\ progress|WIP)\b
+    | \bsorry,?\ (?:but\ )?I\ (?:can['’]?t|can\s?not|am\ unable)[^\n]{0,80} | \bas\ an\ AI\b[^\n]{0,80}
+    | \bI(?:['’]ve|\ have)\ (?:now\ )?(?:created|saved|written|generated|prepared)\b[^\n]{0,80}
+    | \bhere(?:['’]s|\ is|\ are)\ (?:the|your)\ [\w ]{1,30}\b(?:you\ (?:asked|requested|wanted)|below)[^\n]{0,40}
+    | \b(?:report|file|document|data|results?|output)\ (?:(?:has|have)\ been\ |was\ |were\ |is\ )?
+        (?:successfully\ )?(?:saved|written|created|generated)\b(?:\ successfully)?(?:\ (?:to|in|as)\ \S+)?
+    | 省略 | [（(【\[]?略[）)】\]] | (?:内容|正文|报告|数据|图表)(?:正在)?(?:生成|加载|撰写)中 | 示例(?:内容|文本|数据)
+    | (?:内容|正文)将[^\n。]{0,12} | 请在?(?:此|这里)[^\n。]{0,12} | 暂无(?:内容|数据|正文) | (?:详)?见附件
+    | (?:生成|加载|读取)失败 | (?:文件|报告|文档|结果|数据)(?:已|成功)[^\n。]{0,4}(?:保存|生成|创建|写入|导出)[^\n。]{0,20}
+    | (?:抱歉|对不起)[，,\s]?我(?:无法|不能)[^\n]{0,40} | 作为(?:一个|一名)?(?:AI|人工智能)[^\n]{0,40} | 未完待续 | 待续
+    """,
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
+"""What real texts say too, and what is no content where a file says little else: variables that
+nobody filled in, words about the file, a refusal, an error."""
+DATA = re.compile(r"\s*(?:data:[\w/+.;=-]{3,80},)?[A-Za-z0-9+/\r\n]{200,}={0,2}\s*")
+"""Encoded bytes and nothing else."""
 ELIDED = re.compile(
     r"""^[ \t]*(?:
       \[?\.{3}\s*(?:\(?\d+\s+(?:more|other)|rest|remaining|truncated|omitted|existing|unchanged)[^\n]{0,80}
@@ -48,6 +71,7 @@ QUOTED = re.compile(
     r"`[^`\n]*`|\"[^\"\n]{1,80}\"|“[^”\n]{1,80}”|「[^」\n]{1,80}」|《[^》\n]{1,80}》"
 )
 WORD = re.compile(r"[^\W\d_]{2,}|[\u3400-\u9fff\u3040-\u30ff\uac00-\ud7af]")
+IDEOGRAPH = re.compile(r"[\u3400-\u9fff\u3040-\u30ff\uac00-\ud7af]")
 FEW_WORDS = 12
 FILLER_SHARE = 0.34
 
@@ -88,7 +112,7 @@ def judge(text: str, format: str, *, allow_empty: bool = False) -> Iterator[Item
     name = f"{format}.no_filler"
     hit = FILLER.search(text)
     if hit is None:
-        yield passed(name, "substance")
+        yield _said(text, name, allow_empty=allow_empty)
         return
     lines = [line for line in text.splitlines() if line.strip()]
     bad = sum(1 for line in lines if FILLER.search(line))
@@ -98,6 +122,16 @@ def judge(text: str, format: str, *, allow_empty: bool = False) -> Iterator[Item
         yield hollow(name, "filler_text", f"It promises content instead of holding it: '{shown}'.")
     else:
         yield warned(name, "substance", "filler_text", f"One place still promises: '{shown}'.")
+
+
+def _said(text: str, name: str, *, allow_empty: bool) -> Item:
+    """Say whether there is more in a text than words about a file that is not there."""
+    hit = None if allow_empty else HOLLOW.search(text)
+    left = HOLLOW.sub(" ", text)
+    if hit is None or words(left) >= FEW_WORDS or len(IDEOGRAPH.findall(left)) >= FEW_WORDS:
+        return passed(name, "substance")
+    shown = " ".join(hit.group().split())[:60]
+    return hollow(name, "stand_in", f"It says hardly more than '{shown}'.")
 
 
 def fenced(text: str, format: str, *, languages: str = r"[\w+-]*") -> Iterator[Item]:
@@ -116,6 +150,9 @@ def fenced(text: str, format: str, *, languages: str = r"[\w+-]*") -> Iterator[I
 
 def leaks(text: str, format: str) -> Iterator[Item]:
     """Yield failures of text that was cut or wrapped on its way to the file."""
+    if DATA.fullmatch(text) and " " not in text.strip() and not text.strip().isalpha():
+        cause = "It is encoded bytes (base64) and not a text."
+        yield invalid(f"{format}.no_wrapper", "base64_text", cause, depth="identity")
     plain = unfenced(text)
     elided = ELIDED.search(plain)
     if elided:

@@ -88,6 +88,12 @@ def _base_url(text: str) -> str:
         fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         fine = False
+    if fine and parts.username is not None:
+        raise Failure(
+            Code.model_not_configured,
+            f"OPENAI_BASE_URL holds a name or a password before '{parts.hostname}'.",
+            "Leave them out; what the service must know goes into OPENAI_API_KEY.",
+        )
     if not fine:
         raise Failure(
             Code.model_not_configured,

@@ -10,7 +10,7 @@ import difflib
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from reread.replay.playback import Event, of_kind, rounds_of
 from reread.run import execute
 from reread.session import open_session
 from reread.skills import Skills
-from reread.values import Outcome
+from reread.values import Outcome, Permissions
 from reread.workspace import Workspace
 
 COPIED = ("inputs", "skills", "outputs", "drafts")
@@ -50,28 +50,49 @@ class Replay:
         return not self.divergence
 
 
-async def replay(workspace: Workspace, run: ConfinedFolder, scratch: Path) -> Replay:
+async def replay(
+    workspace: Workspace, run: ConfinedFolder, scratch: Path, *, allowed: Permissions | None = None
+) -> Replay:
     """Run a record again in an empty folder.
+
+    Args:
+        allowed: what a human allows now. A record is no human: what it says was allowed then
+            holds only where it is allowed again.
 
     Raises:
         Failure: record_invalid, and whatever keeps the run from starting here.
     """
     record = records.read_record(run)
     recorded = records.read_events(run)
-    copy = _copy(workspace, run, record, scratch)
+    allowed = allowed or Permissions()
     seen: list[Event] = []
+    with records.sound(run):
+        task = tasks.from_record(record["task"])
+        approvals = approvals_of(record["approvals"])
+        copy = _copy(workspace, run, record, scratch)
     session = open_session(
-        tasks.from_record(record["task"]),
+        replace(task, permissions=again(task.permissions, allowed)),
         copy,
         Skills(copy.root / "skills"),
-        approvals_of(record["approvals"]),
+        approvals,
         listeners=(lambda kind, data: seen.append({"kind": kind, "data": data}),),
-        shipped=record["shipped_script"],
+        shipped=allowed.unsandboxed and record["shipped_script"] is True,
     )
-    model = ScriptedModel(rounds_of(recorded, session))
+    with records.sound(run):
+        model = ScriptedModel(rounds_of(recorded, session))
     outcome = await execute(model, session, rails=(model,))
     same, divergence = _compare(recorded, seen)
     return Replay(record["run_id"], outcome, same, divergence)
+
+
+def again(recorded: Permissions, allowed: Permissions) -> Permissions:
+    """Return the permissions of a record, without what opens the fence and is not allowed now."""
+    return replace(
+        recorded,
+        network=recorded.network and allowed.network,
+        builds=recorded.builds and allowed.builds,
+        unsandboxed=recorded.unsandboxed and allowed.unsandboxed,
+    )
 
 
 def approvals_of(recorded: Mapping[str, Any]) -> Approvals:
@@ -88,15 +109,22 @@ def _copy(
     """Copy the user's folders as they were before the run published."""
     for name in COPIED:
         shutil.copytree(workspace.root / name, scratch / name, symlinks=True)
+    folder = ConfinedFolder(scratch)  # a record can name any path; this one keeps it inside
     for path in record["outcome"]["published"]:
-        (scratch / path).unlink(missing_ok=True)
+        if folder.sha256(path) is not None:
+            folder.remove(path)
         if run.sha256(f"replaced/{path}") is not None:
-            (scratch / path).write_bytes(run.read(f"replaced/{path}"))
+            folder.write(path, run.read(f"replaced/{path}"))
     for word in record["approvals"]["spent"]:
         kind, _, name = word["subject"].partition(":")
-        if kind == "skill-proposal":
-            shutil.rmtree(scratch / "skills" / name, ignore_errors=True)
+        if kind == "skill-proposal" and name in folder_names(scratch / "skills"):
+            folder.remove_tree(f"skills/{name}")
     return Workspace(scratch)
+
+
+def folder_names(folder: Path) -> set[str]:
+    """Return the names of the folders in a folder, links left out."""
+    return {path.name for path in folder.iterdir() if path.is_dir() and not path.is_symlink()}
 
 
 def _compare(recorded: Sequence[Event], seen: Sequence[Event]) -> tuple[int, str]:

@@ -67,10 +67,15 @@ def audit(workspace: ConfinedFolder, run: ConfinedFolder) -> Audit:
         Failure: record_invalid, where there is nothing to compare with.
     """
     record = records.read_record(run)
-    problems = [*_files(run, record), *_users(workspace, record), *_judged(workspace, run, record)]
-    outcome = record["outcome"]
-    count = len(record["files"]) + len(record["inputs"]) + len(outcome["published"])
-    return Audit(record["run_id"], outcome["status"], count, tuple(problems))
+    with records.sound(run):
+        problems = [
+            *_files(run, record),
+            *_users(workspace, record),
+            *_judged(workspace, run, record),
+        ]
+        outcome = record["outcome"]
+        count = len(record["files"]) + len(record["inputs"]) + len(outcome["published"])
+        return Audit(record["run_id"], outcome["status"], count, tuple(problems))
 
 
 def _files(run: ConfinedFolder, record: Mapping[str, Any]) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agent_runtime import Failure, Reply, ScriptStep, ToolCall, Usage
-from reread.fixtures import change
+from reread.files import ConfinedFolder, check_name
 from reread.session import Session
 
 Event = Mapping[str, Any]
@@ -63,6 +63,23 @@ def _call(value: Mapping[str, Any]) -> ToolCall:
 def _step(session: Session, data: Mapping[str, Any]) -> Any:
     async def act() -> None:
         session.record.event("host.step", data)
-        change(session.work.folder.root, data)
+        _change(session.work.folder, data)
 
     return act
+
+
+def _change(folder: ConfinedFolder, step: Mapping[str, Any]) -> None:
+    """Take a step of the host again, inside of the folder: a record can name any path."""
+    path, kind = step["path"], step["host"]
+    parent = "/".join(check_name(path)[:-1])
+    if parent:
+        folder.make_folder(parent)
+    if kind == "delete":
+        folder.remove(path)
+    elif kind == "symlink":
+        if any(entry.path == path for entry in folder.walk(parent)):
+            folder.remove(path)
+        (folder.root / path).symlink_to(step["target"])
+    else:
+        text = str(step["text"]).encode()
+        folder.write(path, folder.read(path) + text if kind == "append" else text)

@@ -29,13 +29,13 @@ from reread import records, tasks
 from reread.approvals import Approvals
 from reread.rails.recorder import Recorder
 from reread.records import Listener, Record
-from reread.replay.again import approvals_of
+from reread.replay.again import again, approvals_of
 from reread.replay.effects import Answers, Key, found_done
 from reread.replay.playback import Event, failure_of, of_kind, rounds_of
 from reread.session import Progress, Session
 from reread.skills import Skills
 from reread.summary import script_run_from
-from reread.values import Code, Made
+from reread.values import Code, Made, Permissions
 from reread.workspace import Work, Workspace
 
 
@@ -98,9 +98,16 @@ class Playback(Rail):
 
 
 def open_resumed(
-    workspace: Workspace, run_id: str, *, listeners: tuple[Listener, ...] = ()
+    workspace: Workspace,
+    run_id: str,
+    *,
+    listeners: tuple[Listener, ...] = (),
+    allowed: Permissions | None = None,
 ) -> tuple[Session, tuple[Event, ...]]:
     """Open the session of a run that was cut off, as far as its record tells.
+
+    Args:
+        allowed: what a human allows now; what the record says was allowed needs it again.
 
     Raises:
         Failure: usage_invalid, when the run has ended; record_invalid.
@@ -113,20 +120,28 @@ def open_resumed(
             f"python app.py audit {run_id}",
         )
     events = records.read_events(work.run)
+    with records.sound(work.run):
+        session = _session(work, events, listeners, allowed or Permissions())
+    return session, events
+
+
+def _session(
+    work: Work, events: Sequence[Event], listeners: tuple[Listener, ...], allowed: Permissions
+) -> Session:
     started = next(iter(of_kind(events, "run.started")), None)
     if started is None:
         raise Failure(
             Code.record_invalid,
-            f"The run '{run_id}' was cut off before it started.",
+            f"The run '{work.run_id}' was cut off before it started.",
             "Start the task again.",
         )
     facts = started["data"]
     task = tasks.from_record(facts["task"])
-    skills = _skills(workspace, facts.get("origin") or {}, events)
+    skills = _skills(work.workspace, facts.get("origin") or {}, events)
     progress = Progress()
     rebuild(work, progress, events)
-    session = Session(
-        task=task,
+    return Session(
+        task=replace(task, permissions=again(task.permissions, allowed)),
         work=work,
         approvals=_approvals(facts["approvals"], events),
         skills=skills,
@@ -134,12 +149,11 @@ def open_resumed(
         record=Record(work.run, listeners, after=len(events)),
         replaces=facts["replaces"],
         inputs=facts["inputs"],
-        shipped=facts["shipped_script"],
+        shipped=allowed.unsandboxed and facts["shipped_script"] is True,
         progress=progress,
         opening=tuple(facts["messages"]),
         origin=facts.get("origin") or {},
     )
-    return session, events
 
 
 def _skills(workspace: Workspace, origin: Mapping[str, Any], events: Sequence[Event]) -> Skills:

@@ -78,6 +78,8 @@ def launch(fence: Fence, argv: Sequence[str]) -> Launch:
     if not fence.network:
         command.append("--unshare-net")
     command += _root(fence)
+    # Process 1 has no filter, and its memory is a file: nobody in there may write to it.
+    command += ["--remount-ro", "/proc"]
     command += ["--remount-ro", "/"]  # what is left of it is memory that no limit would count
     command += ["--clearenv", *_environment(fence), "--chdir", str(fence.cwd)]
     command += ["--seccomp", str(SECCOMP_FD), "--json-status-fd", str(STATUS_FD), "--", *argv]

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from agent_runtime import Failure
-from reread.files import ConfinedFolder
+from reread.files import ConfinedFolder, check_name
 from reread.values import Code
 from reread.workspace import Work, Workspace
 
@@ -94,15 +94,36 @@ def recover(workspace: Workspace) -> tuple[Recovered, ...]:
 
 
 def _recover(work: Work) -> Recovered:
-    journal = json.loads(work.run.read(JOURNAL, limit=JOURNAL_LIMIT))
-    files = [Proven(**file) for file in journal["files"]]
+    files, record = _journal(work)
     try:
         for file in files:
             _move(work, file)
     except Failure:
         _undo(work, files)
-        return Recovered(work.run_id, False, journal["record"])
-    return Recovered(work.run_id, True, journal["record"])
+        return Recovered(work.run_id, False, record)
+    return Recovered(work.run_id, True, record)
+
+
+def _journal(work: Work) -> tuple[list[Proven], Mapping[str, Any]]:
+    """Read what was about to happen.
+
+    Raises:
+        Failure: record_invalid, since going on with a guess could lose a file.
+    """
+    try:
+        journal = json.loads(work.run.read(JOURNAL, limit=JOURNAL_LIMIT))
+        files = [Proven(**file) for file in journal["files"]]
+        for file in files:
+            check_name(file.path)
+        record = dict(journal["record"])
+        dict(record["outcome"])
+    except (LookupError, TypeError, ValueError, RecursionError) as error:
+        raise Failure(
+            Code.record_invalid,
+            f"'{work.run.root / JOURNAL}' is no journal of a publishing: {str(error)[:200]}.",
+            "Compare outputs/ with the run's replaced/ folder, then remove that file.",
+        ) from error
+    return files, record
 
 
 def _move(work: Work, file: Proven) -> None:

@@ -196,3 +196,12 @@ class TestStreams:
 
         asyncio.run(run())
         assert told == ["model.again"]
+
+
+class TestAnAddressWithCredentials:
+    def test_is_refused_and_they_are_not_shown(self) -> None:
+        environ = {"OPENAI_API_KEY": "k", "OPENAI_MODEL": "m"}
+        with pytest.raises(Failure) as refused:
+            settings_from_environment({**environ, "OPENAI_BASE_URL": "http://me:hunter2@a.test/v1"})
+        assert refused.value.code == "model_not_configured"
+        assert "hunter2" not in str(refused.value)
