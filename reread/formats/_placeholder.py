@@ -70,8 +70,9 @@ TAIL = 400
 QUOTED = re.compile(
     r"`[^`\n]*`|\"[^\"\n]{1,80}\"|“[^”\n]{1,80}”|「[^」\n]{1,80}」|《[^》\n]{1,80}》"
 )
-WORD = re.compile(r"[^\W\d_]{2,}|[\u3400-\u9fff\u3040-\u30ff\uac00-\ud7af]")
-IDEOGRAPH = re.compile(r"[\u3400-\u9fff\u3040-\u30ff\uac00-\ud7af]")
+_IDEOGRAPH = r"\u3400-\u9fff\u3040-\u30ff\uac00-\ud7af"
+WORD = re.compile(rf"[{_IDEOGRAPH}]|[^\W\d_{_IDEOGRAPH}]{{2,}}")
+IDEOGRAPH = re.compile(f"[{_IDEOGRAPH}]")
 FEW_WORDS = 12
 FILLER_SHARE = 0.34
 
