@@ -50,7 +50,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agent_runtime import Failure
-    from reread.api import check_file, check_file_async, run_task, run_task_async
+    from reread.api import (
+        check_file,
+        check_file_async,
+        run_task,
+        run_task_async,
+        verify_extension,
+        verify_extension_async,
+    )
     from reread.values import Evidence, Outcome, Permissions, Task
 
 __all__ = [
@@ -63,6 +70,8 @@ __all__ = [
     "check_file_async",
     "run_task",
     "run_task_async",
+    "verify_extension",
+    "verify_extension_async",
 ]
 
 _PLACES = {"Failure": "agent_runtime"} | dict.fromkeys(

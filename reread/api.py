@@ -24,6 +24,7 @@ from reread.files import ConfinedFolder
 from reread.job import Job, perform
 from reread.records import Listener
 from reread.values import Check, Code, Evidence, Outcome, Permissions, Problem, Task
+from reread.verify import Report, verify
 
 SAMPLES = Path(__file__).resolve().parent.parent
 
@@ -73,6 +74,25 @@ async def run_task_async(
         proposals=approve_skill_proposal,
     )
     return await perform(job, listeners=listeners)
+
+
+def verify_extension(path: str | Path, **options: Any) -> Report:
+    """Verify an extension package in three layers; see `verify_extension_async`."""
+    return asyncio.run(verify_extension_async(path, **options))
+
+
+async def verify_extension_async(
+    path: str | Path, *, permissions: Permissions | None = None, record: bool = True
+) -> Report:
+    """Verify an extension package: structure, loading, acceptance.
+
+    Args:
+        record: a pass is remembered, so that a run loads the package.
+
+    Raises:
+        Failure: path_not_found, sandbox_unavailable, environment_unusable.
+    """
+    return await verify(Path(path), permissions=permissions or Permissions(), record=record)
 
 
 def check_file(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import socket
 import sys
 from collections.abc import AsyncIterator
@@ -50,7 +51,7 @@ async def call(client: Any, tool: str, **arguments: Any) -> dict[str, Any]:
 
 
 class TestOverStdio:
-    def test_a_client_sees_exactly_the_five_tools(self, tmp_path: Path) -> None:
+    def test_a_client_sees_exactly_the_six_tools(self, tmp_path: Path) -> None:
         async def go() -> list[str]:
             async with over_stdio(tmp_path) as client:
                 return sorted(tool.name for tool in (await client.list_tools()).tools)
@@ -61,6 +62,7 @@ class TestOverStdio:
             "list_skills",
             "run_python",
             "run_task",
+            "verify_extension",
         ]
 
     def test_a_file_is_judged_and_a_path_outside_refused(self, tmp_path: Path) -> None:
@@ -96,6 +98,18 @@ class TestOverStdio:
         assert good["status"] == "complete"
         assert (tmp_path / "outputs/summary.json").is_file()
         assert live["code"] == "model_not_configured"
+
+    def test_a_package_is_verified_in_three_layers(self, tmp_path: Path) -> None:
+        shutil.copytree(ROOT / "sample-data/extensions/table_report", tmp_path / "table_report")
+
+        async def go() -> tuple[dict[str, Any], dict[str, Any]]:
+            async with over_stdio(tmp_path) as client:
+                good = await call(client, "verify_extension", path="table_report")
+                return good, await call(client, "verify_extension", path="../elsewhere")
+
+        good, outside = asyncio.run(go())
+        assert (good["ok"], set(good["layers"].values())) == (True, {"passed"})
+        assert outside["code"] == "path_not_allowed"
 
 
 class TestOverHttp:

@@ -12,8 +12,8 @@ from reread import extras, models
 from reread.values import Permissions
 
 HELP = (
-    "Serve check_file, run_python, run_task, list_skills and activate_skill over the Model Context "
-    "Protocol: stdio by default, or streamable HTTP on loopback with a token."
+    "Serve check_file, run_python, run_task, verify_extension, list_skills and activate_skill over "
+    "the Model Context Protocol: stdio by default, or streamable HTTP on loopback with a token."
 )
 SAMPLES = Path(__file__).resolve().parents[2]
 

@@ -43,6 +43,11 @@ def build(service: Service) -> Any:
         return await _with_progress(ctx, lambda tell: service.run_task(task, fixture, tell))
 
     @server.tool()
+    async def verify_extension(path: str, ctx: Context) -> dict[str, Any]:
+        """Verify an extension package of the workspace in three layers."""
+        return await _with_progress(ctx, lambda tell: service.verify_extension(path))
+
+    @server.tool()
     async def list_skills() -> dict[str, Any]:
         """List the skills of the workspace."""
         return await answered(service.list_skills)

@@ -23,6 +23,7 @@ from reread.session import open_session
 from reread.skills import Skills
 from reread.tools import run_python
 from reread.values import Code, Permissions, Task
+from reread.verify import verify
 from reread.workspace import Workspace
 
 Tell = Callable[[str, Mapping[str, Any]], None]
@@ -89,6 +90,12 @@ class Service:
             settings=self.settings,
         )
         return summary.outcome(await perform(job, listeners=listeners))
+
+    async def verify_extension(self, path: str) -> dict[str, Any]:
+        """Verify an extension package of the workspace; a pass here lets no run load it."""
+        folder = Workspace(self.root).folder.subfolder(path)
+        report = await verify(folder.root, permissions=self.permissions, record=False)
+        return report.as_json()
 
     def list_skills(self) -> dict[str, Any]:
         """Return the skills of the workspace, and what is wrong with those that do not load."""
