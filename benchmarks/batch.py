@@ -164,7 +164,7 @@ with database.writing() as connection:
             "INSERT INTO reread_items (batch, number, state, digest, generation, queued, fence, "
             "attempts, changed) VALUES ('b', %d, 'queued', 'd', 1, 1, 0, 0, 0)" % row["number"])
 queue = Queue(database)
-queue.open("b", 8, None)
+queue.open("b", 64, None)
 began = time.perf_counter()
 queue.add("b", rows)
 queued = time.perf_counter() - began

@@ -9,11 +9,10 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import BinaryIO, Protocol
 
 from agent_runtime import Failure
 from reread import extras
@@ -102,6 +101,10 @@ class FolderStore:
     def put_stream(self, stream: BinaryIO, sha256: str) -> None:
         """Keep what a stream holds."""
         target = self._blob(sha256)
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(0)
+        if _sound(target, size):
+            return
         self._folder(target.parent)
         with _beside(target) as path:
             digest = hashlib.sha256()
@@ -256,14 +259,6 @@ def failed(what: str) -> Failure:
     )
 
 
-def digest_of(stream: BinaryIO) -> str:
-    """Return the sha256 of what a stream holds."""
-    digest = hashlib.sha256()
-    for piece in _pieces(stream):
-        digest.update(piece)
-    return digest.hexdigest()
-
-
 def _copy(stream: BinaryIO, target: Path, sha256: str) -> None:
     digest = hashlib.sha256()
     with target.open("xb") as out:
@@ -302,11 +297,3 @@ def _beside(target: Path) -> Iterator[Path]:
         raise failed(f"'{target}' cannot be written: {error.strerror}") from error
     finally:
         path.unlink(missing_ok=True)
-
-
-def copy_tree(source: Path, target: Path) -> None:
-    """Copy a folder of the program's own."""
-    shutil.copytree(source, target, dirs_exist_ok=True)
-
-
-__all__: list[Any] = ["FolderStore", "Store", "UrlStore", "copy_tree", "digest_of", "open_store"]
