@@ -13,7 +13,7 @@ from reread.formats import Format, Source
 from reread.formats._checks import Fact, Item, holds, hollow, passed, warned
 from reread.formats._inventory import lost
 from reread.formats._opc import Package, Part, identify, local, walk
-from reread.formats._placeholder import judge, words
+from reread.formats._placeholder import judge, word_count, words
 from reread.values import Check
 
 FORMAT = Format(
@@ -125,7 +125,7 @@ def _document(package: Package, contract: Mapping[str, Any]) -> Iterator[Item]:
     if not holds(found):
         return
     text = "\n".join(line for _, line in body.paragraphs)
-    yield Fact("words", words(text))
+    yield Fact("words", word_count(text))
     yield Fact("paragraphs", len(body.paragraphs))
     yield Fact("tables", body.tables)
     yield Fact("images", sum(1 for key in package.entries if "/media/" in key))

@@ -13,7 +13,7 @@ from typing import Any
 from reread.formats import Format, Source
 from reread.formats._bytes import posing
 from reread.formats._checks import Fact, Item, hollow, invalid, passed, unsafe
-from reread.formats._placeholder import fenced, judge, leaks, words
+from reread.formats._placeholder import fenced, judge, leaks, word_count, words
 from reread.formats._text import Text, read_text
 
 FORMAT = Format("html", (".html", ".htm", ".xhtml"), "HTML page", "text/html")
@@ -109,7 +109,7 @@ def _seen(text: str, contract: Mapping[str, Any]) -> Iterator[Item]:
         for element in list(root.iter(name)):
             element.drop_tree()  # type: ignore[attr-defined]
     shown = "\n".join(str(piece).strip() for piece in root.itertext() if piece.strip())
-    yield Fact("words", words(shown))
+    yield Fact("words", word_count(shown))
     yield Fact("images", sum(1 for _ in root.iter("img")))
     yield Fact("tables", sum(1 for _ in root.iter("table")))
     yield Fact(

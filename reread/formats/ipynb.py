@@ -13,7 +13,7 @@ from typing import Any
 from reread.formats import Format, Source
 from reread.formats._bytes import posing
 from reread.formats._checks import Fact, Item, hollow, invalid, passed
-from reread.formats._placeholder import judge, prose, words
+from reread.formats._placeholder import judge, prose, word_count
 from reread.formats._text import Text, read_text
 from reread.formats.json import loads
 
@@ -119,7 +119,7 @@ def _substance(value: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterato
     shown = prose("\n".join(source for kind, source in cells if kind == "markdown"))
     outputs = sum(len(cell.get("outputs", ())) for cell in value["cells"])
     yield Fact("items", len(cells))
-    yield Fact("words", words(shown))
+    yield Fact("words", word_count(shown))
     yield Fact("outputs", outputs)
     yield Fact("_text", text)
     if not text.strip():

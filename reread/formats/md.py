@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 from reread.formats import Format, Source
 from reread.formats._checks import Fact, Item, hollow, invalid, passed, unsafe
 from reread.formats._markdown import Structure, front_matter, structure
-from reread.formats._placeholder import fenced, judge, leaks, prose, words
+from reread.formats._placeholder import fenced, judge, leaks, prose, word_count, words
 from reread.formats._text import Text, read_text
 
 FORMAT = Format("md", (".md", ".markdown", ".mdown"), "Markdown", "text/markdown", ("markdown",))
@@ -72,7 +72,7 @@ def _fences(body: str) -> Iterator[Item]:
 
 
 def _facts(body: str, found: Structure) -> Iterator[Item]:
-    yield Fact("words", words(found.prose))
+    yield Fact("words", word_count(found.prose))
     yield Fact("sections", len(found.sections))
     yield Fact("images", found.images)
     yield Fact("tables", found.tables)

@@ -17,7 +17,7 @@ from reread.formats._bytes import nothing, posing
 from reread.formats._checks import Fact, Item, failed, holds, hollow, invalid, passed, warned
 from reread.formats._pdf_glyphs import boxed, stand_in_share
 from reread.formats._pdf_streams import bombs
-from reread.formats._placeholder import judge, words
+from reread.formats._placeholder import judge, word_count
 from reread.values import Check, Code
 
 FORMAT = Format("pdf", (".pdf",), "PDF document", "application/pdf")
@@ -133,7 +133,7 @@ def _document(document: Any, data: bytes, contract: Mapping[str, Any]) -> Iterat
         return
     text = "\n".join(pages.texts)
     yield Fact("pages", len(document))
-    yield Fact("words", words(text))
+    yield Fact("words", word_count(text))
     yield Fact("images", pages.images)
     yield Fact("_text", text)
     yield from _substance(pages, text, contract)

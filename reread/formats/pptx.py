@@ -13,7 +13,7 @@ from reread.formats import Format, Source
 from reread.formats._checks import Fact, Item, holds, hollow, invalid, passed, warned
 from reread.formats._inventory import lost
 from reread.formats._opc import Package, Part, Relation, identify, local, walk
-from reread.formats._placeholder import judge, words
+from reread.formats._placeholder import judge, word_count
 from reread.values import Check
 
 FORMAT = Format(
@@ -166,7 +166,7 @@ def _listed(package: Package) -> list[tuple[str, Relation | None]]:
 def _facts(package: Package, slides: list[Slide]) -> Iterator[Item]:
     text = "\n".join("\n".join([slide.title, *slide.lines]) for slide in slides)
     yield Fact("slides", len(slides))
-    yield Fact("words", words(text))
+    yield Fact("words", word_count(text))
     yield Fact("tables", sum(slide.tables for slide in slides))
     yield Fact("images", sum(1 for key in package.entries if key.startswith("ppt/media/")))
     charts = [k for k in package.entries if package.type_of(k).endswith("drawingml.chart+xml")]

@@ -7,7 +7,7 @@ from typing import Any
 
 from reread.formats import Format, Source
 from reread.formats._checks import Fact, Item, hollow, invalid, passed, warned
-from reread.formats._placeholder import FILLER, words
+from reread.formats._placeholder import FILLER, word_count
 from reread.formats._xml import local, read
 from reread.values import Check
 
@@ -48,7 +48,7 @@ def _drawing(root: Any, contract: Mapping[str, Any]) -> Iterator[Item]:
         if size is not None:
             yield Fact(name, size)
     yield Fact("items", len(shapes))
-    yield Fact("words", words(text))
+    yield Fact("words", word_count(text))
     yield Fact("_text", text)
     yield from _active(root)
     used = any(local(shape) == "use" for shape in shapes)

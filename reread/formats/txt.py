@@ -8,7 +8,7 @@ from typing import Any
 from reread.formats import Format, Source
 from reread.formats._bytes import kind
 from reread.formats._checks import Fact, Item, hollow, invalid, passed
-from reread.formats._placeholder import judge, leaks, words
+from reread.formats._placeholder import judge, leaks, word_count, words
 from reread.formats._text import Text, read_text
 
 FORMAT = Format("txt", (".txt", ".text", ".log"), "Plain text", "text/plain", ("text",))
@@ -24,7 +24,7 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
         if kind(source.data()) == "an HTML page":
             yield invalid("txt.identity", "is_html", "It is an HTML page.", depth="identity")
         yield from leaks(text, "txt")
-        yield Fact("words", words(text))
+        yield Fact("words", word_count(text))
         yield Fact("rows", len(text.splitlines()))
         yield Fact("_text", text)
         if not any(character.isalnum() for character in text):

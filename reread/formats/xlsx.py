@@ -17,7 +17,7 @@ from reread.formats import Format, Source
 from reread.formats._checks import Fact, Item, holds, hollow, invalid, passed, unsafe, warned
 from reread.formats._inventory import lost
 from reread.formats._opc import Package, Part, identify, local, walk
-from reread.formats._placeholder import FILLER, words
+from reread.formats._placeholder import FILLER, word_count
 from reread.values import Check
 
 FORMAT = Format(
@@ -223,7 +223,7 @@ def _facts(package: Package, sheets: list[Sheet], contract: Mapping[str, Any]) -
     yield Fact("charts", sum(1 for k in package.entries if "/charts/chart" in k))
     yield Fact("images", sum(1 for k in package.entries if "/media/" in k))
     text = _text(sheets)
-    yield Fact("words", words(text))
+    yield Fact("words", word_count(text))
     yield Fact("_text", text)
 
 

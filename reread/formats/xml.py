@@ -7,7 +7,7 @@ from typing import Any
 
 from reread.formats import Format, Source
 from reread.formats._checks import Fact, Item, hollow, passed
-from reread.formats._placeholder import judge, words
+from reread.formats._placeholder import judge, word_count
 from reread.formats._xml import local, read
 from reread.values import Check
 
@@ -27,7 +27,7 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
         elements = sum(1 for _ in item.iter())
         attributes = sum(len(element.attrib) for element in item.iter("*"))
         yield Fact("items", elements)
-        yield Fact("words", words(text))
+        yield Fact("words", word_count(text))
         yield Fact("_text", text)
         if not text and not attributes and not contract.get("allow_empty"):
             yield hollow("xml.has_content", "no_content", "It has no text and no attribute.")
