@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import multiprocessing
 import os
 import shutil
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -189,6 +191,16 @@ class TestAJournalThatIsNone:
             recover(workspace)
         assert refused.value.code == "record_invalid"
         assert journal.read_text() == text
+
+    def test_an_undoing_that_was_cut_off_too_is_finished(self, workspace: Workspace) -> None:
+        work = workspace.begin()
+        proven = made(work, "outputs/a.txt", b"new", replaces=b"old")
+        work.run.write("replaced/outputs/a.txt", b"old")  # moved back, and not yet restored
+        journal = {"files": [asdict(proven)], "record": {"outcome": {}}}
+        work.run.write(JOURNAL, json.dumps(journal).encode())
+        (recovered,) = recover(workspace)
+        assert not recovered.finished
+        assert (workspace.root / "outputs/a.txt").read_bytes() == b"old"
 
 
 class TestTheLedger:

@@ -169,15 +169,16 @@ def _undo(work: Work, files: Sequence[Proven]) -> None:
     """Put back what was there, and the proven files back into the work folder."""
     users = work.workspace.folder
     for file in files:
-        if not _moved(work, file):
-            continue  # this one had not moved, or somebody has changed it since: theirs now
-        users.move(file.path, work.folder, file.path)
-        if file.replaces is not None:
-            _restore(work.run, users, file.path)
+        if _moved(work, file):  # else it had not moved, or somebody has changed it since
+            users.move(file.path, work.folder, file.path)
+        if file.replaces is not None and users.sha256(file.path) is None:
+            _restore(work.run, users, file)
 
 
-def _restore(run: ConfinedFolder, users: ConfinedFolder, path: str) -> None:
-    users.write(path, run.read(f"replaced/{path}"), expect=None)
+def _restore(run: ConfinedFolder, users: ConfinedFolder, file: Proven) -> None:
+    """Put the user's file back from where it was kept; also after an undoing that was cut off."""
+    if run.sha256(f"replaced/{file.path}") == file.replaces:
+        users.write(file.path, run.read(f"replaced/{file.path}"), expect=None)
 
 
 def _changed(path: str, what: str) -> Failure:
