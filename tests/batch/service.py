@@ -29,6 +29,7 @@ class Service:
 
     Attributes:
         asked: (item, turn) → how often it was asked.
+        order: the item of each request, as they came.
         times: when each request came, in seconds of the loop's clock.
         down: answer 503 to everything.
     """
@@ -38,6 +39,7 @@ class Service:
     down: bool = False
     asked: Counter[tuple[str, int]] = field(default_factory=Counter)
     times: list[float] = field(default_factory=list)
+    order: list[str] = field(default_factory=list)
     serials: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     @property
@@ -59,6 +61,7 @@ class Service:
         turn = sum(message["role"] == "assistant" for message in messages) + 1
         self.asked[name, turn] += 1
         self.times.append(asked.at)
+        self.order.append(name)
         body = completion(f"serial={next(self.serials)}", _calls(name, turn))
         return Answer(
             headers={"content-type": "application/json"},
