@@ -81,7 +81,7 @@ class TestKills:
             kill(worker)
         killed, asked = time.monotonic(), service.asked.total()
         _until(lambda: service.asked.total() > asked)
-        # The promise is twice the heartbeat and 2 s (benchmarks/batch.py measures it); a busy machine
+        # The promise is twice the heartbeat and 2 s, which the benchmark measures; a busy machine
         # may be slower, and never slower than this.
         assert time.monotonic() - killed < 10 * place.heartbeat + 30
         assert process.wait(PATIENCE) == 0, place.output
