@@ -17,7 +17,7 @@ FIXTURE = json.loads((SHIPPED / "repairs/second-round.json").read_text("utf-8"))
 
 
 def turns() -> list[Answer]:
-    """Return what the model says, request after request: each round's calls, then that it is done."""
+    """Return what the model says, request after request: each round's calls, then a word."""
     said = []
     for steps in FIXTURE["rounds"]:
         for step in steps:
