@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -141,14 +142,14 @@ async def _perform(
     for number, test in enumerate(spec.tools):
         if extension.process.alive:
             trial.findings += await _tool_test(stage, test, number, outputs)
-            await _live(trial, stage, test, test.tool, model)
+            outputs |= await _live(trial, stage, test, test.tool, model)
     for rail_test in spec.rails:
         if extension.process.alive:
             trial.findings += await _rail_test(stage, rail_test, outputs)
-            await _live(trial, stage, rail_test, "", model)
+            outputs |= await _live(trial, stage, rail_test, "", model)
     trial.findings += _skill_tests(spec, extension, context)
     for skill_test in spec.skills:
-        await _live(trial, stage, skill_test, "", model)
+        outputs |= await _live(trial, stage, skill_test, "", model)
     trial.findings += _left_open(extension, spec, trial.findings)
     trial.findings += _strays("L3", extension, held, around, spec, outputs)
     trial.finished = True
@@ -239,15 +240,19 @@ async def _live(
     test: ToolTest | RailTest | SkillTest,
     tool: str,
     model: Model | None,
-) -> None:
-    """Ask a real model the test's query, and see whether it calls the tool and what it answers."""
+) -> set[str]:
+    """Ask a real model the test's query, and see whether it calls the tool and what it answers.
+
+    Returns:
+        The paths in the work folder that its calls named; what lies there is no stray.
+    """
     if model is None:
         if test.answer_contains_any:
             trial.notes.append(f"{test.name}: answer_contains_any counts only with --live: not_run")
-        return
+        return set()
     if not test.query:
         trial.notes.append(f"{test.name}: it has no query to ask a model: not_run")
-        return
+        return set()
     scene = await stage.play(test.query, (), model=model)
     if tool and not any(one.tool == tool for one in scene.invocations):
         cause = f"The model did not call '{tool}'."
@@ -258,6 +263,15 @@ async def _live(
         cause = f"The answer holds none of {list(words)}: {scene.ended.text[:300]}"
         problem = Problem(Code.tool_not_called, test.name, cause, "Mend the texts for the model.")
         trial.findings.append(_finding("L3", problem, test.query, "one of these words"))
+    return {path for call, _ in scene.results for path in _named(call.arguments, stage.work)}
+
+
+def _named(arguments: Mapping[str, Any], work: Path) -> Iterator[str]:
+    for value in arguments.values():
+        if isinstance(value, str):
+            path = os.path.normpath(work / value)
+            if path.startswith(f"{work}{os.sep}"):
+                yield Path(path).relative_to(work).as_posix()
 
 
 def _left_open(extension: Extension, spec: Acceptance, found: list[Finding]) -> Iterator[Finding]:

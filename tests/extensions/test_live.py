@@ -1,4 +1,4 @@
-"""Repair with a model service: real requests over loopback, answered as a model would."""
+"""Verification and repair with a model service: real requests over loopback, answered by script."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def _arguments(arguments: dict[str, Any]) -> str:
     return json.dumps(texts)
 
 
-async def _verify(package: Path, base_url: str, state: Path) -> tuple[int, dict[str, Any]]:
+async def _verify(
+    package: Path, base_url: str, state: Path, flags: tuple[str, ...]
+) -> tuple[int, dict[str, Any]]:
     environment = os.environ | {
         "HOME": str(state),
         "XDG_STATE_HOME": str(state / "state"),
@@ -45,9 +47,9 @@ async def _verify(package: Path, base_url: str, state: Path) -> tuple[int, dict[
         "OPENAI_MODEL": "stand-in",
         "OPENAI_BASE_URL": base_url,
     }
-    flags = ("--repair", "--live", "--json")
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, str(ROOT / "app.py"), "verify", str(package), *flags),
+        *(sys.executable, str(ROOT / "app.py"), "verify", str(package)),
+        *("--live", "--json", *flags),
         env=environment,
         stdout=asyncio.subprocess.PIPE,
     )
@@ -56,10 +58,12 @@ async def _verify(package: Path, base_url: str, state: Path) -> tuple[int, dict[
     return process.returncode, json.loads(stdout.decode("utf-8").splitlines()[-1])
 
 
-def repaired(answers: list[Answer], package: Path) -> tuple[int, dict[str, Any], list[Asked]]:
+def verified(
+    answers: list[Answer], package: Path, *flags: str
+) -> tuple[int, dict[str, Any], list[Asked]]:
     async def go() -> tuple[int, dict[str, Any], list[Asked]]:
         async with stand_in(lambda asked, n: answers[min(n, len(answers) - 1)]) as service:
-            code, report = await _verify(package, service.base_url, package.parent)
+            code, report = await _verify(package, service.base_url, package.parent, flags)
             return code, report, service.asked
 
     return asyncio.run(go())
@@ -67,13 +71,13 @@ def repaired(answers: list[Answer], package: Path) -> tuple[int, dict[str, Any],
 
 class TestRepairWithAService:
     def test_it_mends_the_package_in_the_rounds_that_its_answers_take(self, tmp_path: Path) -> None:
-        code, report, asked = repaired(turns(), copied("broken_words", tmp_path))
+        code, report, asked = verified(turns(), copied("broken_words", tmp_path), "--repair")
         assert (code, report["ok"]) == (0, True)
         assert [one["codes"] for one in report["rounds"]] == FIXTURE["expect"]["rounds"]
         assert len(asked) == len(turns())
 
     def test_each_failure_is_handed_on_with_all_that_shows_it(self, tmp_path: Path) -> None:
-        _, _, asked = repaired(turns(), copied("broken_words", tmp_path))
+        _, _, asked = verified(turns(), copied("broken_words", tmp_path), "--repair")
         told = asked[0].body["messages"][1]["content"]
         (finding,) = json.loads(told.partition("Findings:\n")[2])
         assert finding["code"] == "rail_hook_not_observed"
@@ -82,6 +86,26 @@ class TestRepairWithAService:
     def test_a_model_that_only_says_so_changes_nothing(self, tmp_path: Path) -> None:
         package = copied("broken_words", tmp_path)
         before = ConfinedFolder(package).digests(trust_cache=False)
-        code, report, _ = repaired([as_json(completion("All three layers pass."))], package)
+        word = as_json(completion("All three layers pass."))
+        code, report, _ = verified([word], package, "--repair")
         assert (code, report["ok"], len(report["rounds"])) == (1, False, 4)
         assert ConfinedFolder(package).digests(trust_cache=False) == before
+
+
+class TestVerificationWithAService:
+    def test_a_model_that_calls_the_tool_as_its_query_asks_lets_it_pass(
+        self, tmp_path: Path
+    ) -> None:
+        arguments = {"title": "Orders", "columns": ["order"], "rows": [["A-1"]]}
+        arguments["output_path"] = "outputs/orders.pdf"
+        call = as_json(completion(calls=[("table_pdf", json.dumps(arguments))]))
+        word = as_json(completion("The PDF is there."))
+        code, report, asked = verified([call, word], copied("table_report", tmp_path))
+        assert (code, report["ok"]) == (0, True), report
+        assert "table_pdf" in json.dumps(asked[0].body["tools"])
+
+    def test_one_that_answers_without_calling_it_is_named(self, tmp_path: Path) -> None:
+        word = as_json(completion("I would rather write a letter."))
+        code, report, _ = verified([word], copied("table_report", tmp_path))
+        assert (code, report["ok"]) == (1, False)
+        assert [one["code"] for one in report["findings"]] == ["tool_not_called"]
