@@ -41,6 +41,7 @@ this list and fails on an upward import, a cycle, or a module that is not listed
     files        every read and write inside a folder that others can change
     extras       optional packages
     values       the words that all of these share
+    patterns     regular expressions that are compiled when they are first used
     plugins      finds the modules of a folder
 """
 

@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from reread import formats, plugins
+from reread import formats, patterns, plugins
 from reread.examine import _judge
 
 MEMORY = 320 << 20
@@ -97,6 +97,7 @@ def _start(request: Request, control: socket.socket) -> int:
 def _preload(format: str, contract: Mapping[str, Any]) -> None:
     """Load the readers of a format before the fork, so that each file does not pay for them."""
     module = plugins.load(formats, format)
+    patterns.compile_all()
     schema = ("jsonschema",) if SCHEMA_WORDS & contract.keys() else ()
     for name in (*getattr(module, "PRELOAD", ()), *schema):
         with contextlib.suppress(ImportError):  # an extra that is not here; the check will say so

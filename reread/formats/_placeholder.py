@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator
 
 from reread.formats._checks import Item, hollow, invalid, passed, warned
+from reread.patterns import compiled_later
 
-FILLER = re.compile(
+FILLER = compiled_later(
     r"""
     \b(?:TODO|TBD|TBA|FIXME|XXX)\b
     | lorem\ ipsum | dolor\ sit\ amet
@@ -29,7 +30,7 @@ FILLER = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-HOLLOW = re.compile(
+HOLLOW = compiled_later(
     r"""
     \{\{[^{}\n]{1,60}\}\} | ^[ \t]*(?:\{\w+\}|%\w+%|<[\w ]+>)[ \t]*$
     | ^\W*(?:undefined|null|none|nan|object\ Object)\W*$
@@ -50,9 +51,9 @@ HOLLOW = re.compile(
 )
 """What real texts say too, and what is no content where a file says little else: variables that
 nobody filled in, words about the file, a refusal, an error."""
-DATA = re.compile(r"\s*(?:data:[\w/+.;=-]{3,80},)?[A-Za-z0-9+/\r\n]{200,}={0,2}\s*")
+DATA = compiled_later(r"\s*(?:data:[\w/+.;=-]{3,80},)?[A-Za-z0-9+/\r\n]{200,}={0,2}\s*")
 """Encoded bytes and nothing else."""
-ELIDED = re.compile(
+ELIDED = compiled_later(
     r"""^[ \t]*(?:
       \[?\.{3}\s*(?:\(?\d+\s+(?:more|other)|rest|remaining|truncated|omitted|existing|unchanged)[^\n]{0,80}
       | \[(?:trimmed|truncated|omitted|output\ truncated)\b[^\]\n]{0,80}\]
@@ -61,20 +62,20 @@ ELIDED = re.compile(
     )[ \t\r]*$""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
-TOOL_TAGS = re.compile(
+TOOL_TAGS = compiled_later(
     r"</?(?:content|invoke|parameter|function_calls?|tool_call|tool_use|file_content|antml:\w+)\b[^>]*>\s*\Z"
 )
-FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+FENCE = compiled_later(r" {0,3}(`{3,}|~{3,})(.*)")
 TAIL = 400
 """Characters at the end in which a tag of the call is looked for."""
-QUOTED = re.compile(
+QUOTED = compiled_later(
     r"`[^`\n]*`|\"[^\"\n]{1,80}\"|“[^”\n]{1,80}”|「[^」\n]{1,80}」|《[^》\n]{1,80}》"
 )
 _IDEOGRAPH = r"\u3400-\u9fff\u3040-\u30ff\uac00-\ud7af"
-WORD = re.compile(rf"[{_IDEOGRAPH}]|[^\W\d_{_IDEOGRAPH}]{{2,}}")
-IDEOGRAPH = re.compile(f"[{_IDEOGRAPH}]")
+WORD = compiled_later(rf"[{_IDEOGRAPH}]|[^\W\d_{_IDEOGRAPH}]{{2,}}")
+IDEOGRAPH = compiled_later(f"[{_IDEOGRAPH}]")
 _RUN = rf"[^\W_{_IDEOGRAPH}]+"
-TOKEN = re.compile(rf"[{_IDEOGRAPH}]|{_RUN}(?:[.,'\u2019-]{_RUN})*")
+TOKEN = compiled_later(rf"[{_IDEOGRAPH}]|{_RUN}(?:[.,'\u2019-]{_RUN})*")
 FEW_WORDS = 12
 FILLER_SHARE = 0.34
 

@@ -11,29 +11,30 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from reread.patterns import compiled_later
 from reread.skills.folding import UNSPACED
 
 Kind = Literal["in code", "in an address", "in a path", "in an identifier", "in a quotation"]
 
-_FENCED = re.compile(
+_FENCED = compiled_later(
     r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
 )
-_INLINE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
-_ADDRESS = re.compile(
+_INLINE = compiled_later(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+_ADDRESS = compiled_later(
     rf"(?:\b[a-z][a-z0-9+.-]*://|\bwww\.)[^\s<>\"'{UNSPACED}，。]+|\b[\w.+-]+@[\w-]+\.[\w.-]+",
     re.IGNORECASE,
 )
-_QUOTED = re.compile(
+_QUOTED = compiled_later(
     r"“[^“”]{1,400}”|「[^「」]{1,400}」|『[^『』]{1,400}』|《[^《》]{1,200}》|‘[^‘’]{1,200}’"
     r"|(?<!\w)\"[^\"\n]{1,400}\"|(?<!\w)'[^'\n]{1,200}'(?!\w)|«[^«»]{1,400}»"
     r"|^[ \t]*>.*$",
     re.MULTILINE,
 )
-_TOKEN = re.compile(rf"[^\s,，。;；：、!！?？\"'“”‘’「」<>《》()（）\[\]【】{{}}|`{UNSPACED}]+")
-_FILE_TYPE = re.compile(r"\.([A-Za-z0-9]{1,5})$")
-_ROOTED = re.compile(r"^(?:~|\.{1,2}|[A-Za-z]:)?[/\\]\S")
+_TOKEN = compiled_later(rf"[^\s,，。;；：、!！?？\"'“”‘’「」<>《》()（）\[\]【】{{}}|`{UNSPACED}]+")
+_FILE_TYPE = compiled_later(r"\.([A-Za-z0-9]{1,5})$")
+_ROOTED = compiled_later(r"^(?:~|\.{1,2}|[A-Za-z]:)?[/\\]\S")
 
-_TYPES = re.compile(
+_TYPES = compiled_later(
     r"pdf|docx?|odt|rtf|txt|md|rst|tex|csv|tsv|xlsx?|xlsm|ods|parquet|jsonl?|ya?ml|toml|xml|html?"
     r"|css|[jt]sx?|vue|py|ipynb|rb|go|rs|c|h|cpp|hpp|java|kt|swift|php|sh|bat|ps1|sql|db|sqlite|ini"
     r"|cfg|log|pptx?|odp|png|jpe?g|gif|svg|webp|tiff?|bmp|ico|mp[34]|wav|mov|avi|mkv|zip|tar|t?gz"

@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from reread.patterns import compiled_later
+
 _APOSTROPHES = str.maketrans({"\u2019": "'", "\u02bc": "'", "\u2018": "'"})
 
 # Where the reach of a cue ends. A comma does, too, but lists go on over it.
 _STOPS = r"[.!?;:。！？；：\n()（）\[\]【】]|\s[-\u2013\u2014]+\s|[\u2013\u2014]{1,2}|,|，"
-_CLAUSE_END = re.compile(rf"(?:{_STOPS})(?<!\d[.,:])|(?:{_STOPS})(?!\d)")
-_TURN = re.compile(
+_CLAUSE_END = compiled_later(rf"(?:{_STOPS})(?<!\d[.,:])|(?:{_STOPS})(?!\d)")
+_TURN = compiled_later(
     r"\b(?:but|however|yet|although|though|instead(?! of)|rather(?! than)|then|just|only)\b"
     r"|\band (?!(?:a|an|the|any|some|other|more|no|its?|their|your|my|our|\w+ing)\b)[\w'-]+ "
     r"|而是|但|却|只(?!是)|而要|改为|改成|转而|反而|不如|然后"
@@ -26,7 +28,7 @@ _MEANT = (  # "not only", "don't forget": what follows is wanted all the same
     r"|only|just|merely|simply|solely"
 )
 _STATED = r"know|understand|see|get|have(?! to)|remember|recall|find|like(?! to)|mind|care|trust"
-_ENGLISH = re.compile(
+_ENGLISH = compiled_later(
     r"\b(?:"
     rf"(?<!why )(?:do not|don'?t|must not|mustn'?t|should not|shouldn'?t|need not|needn'?t)"
     rf"(?! (?:{_MEANT}|{_STATED})\b)"
@@ -44,7 +46,7 @@ _ENGLISH = re.compile(
     r")\b"
 )
 # Verbs whose object is not wanted; what follows a preposition is no longer their object.
-_LEFT_OUT = re.compile(
+_LEFT_OUT = compiled_later(
     r"(?<!not )(?<!n't )(?<!nt )(?<!never )\b(?:avoid|skip|omit|leave out|refrain from|stop|exclude"
     r"|ignore|never mind"
     r"|forget(?: about)?|avoiding|skipping|omitting|leaving out|excluding|ignoring)"
@@ -52,25 +54,27 @@ _LEFT_OUT = re.compile(
     r"[\w'-]+){0,4}\s*$"
 )
 # A list cannot go on behind the comma that closes these.
-_CLOSED_BY_COMMA = re.compile(
+_CLOSED_BY_COMMA = compiled_later(
     r"instead of|rather than|other than|in place of|as opposed to|except|与其|不是|并非|而非"
 )
-_CLAUSE_WORD = re.compile(r"\b(?:is|are|was|were|it|them|this|that|me|us|please)\b")
-_ITEM_START = re.compile(
+_CLAUSE_WORD = compiled_later(r"\b(?:is|are|was|were|it|them|this|that|me|us|please)\b")
+_ITEM_START = compiled_later(
     r"\s*(?:(?:\w+ ){0,2}(?:or|nor|and) |[或和])?(?:(?:a|an|the|any|new|more|other|even) )?[^\S\n]*"
 )
 _LIST_PARTS = 6
-_NEGATIVE_QUESTION = re.compile(r"\s*(?:\w+n't|(?:is|are|do|does|should|would) not) ")
-_NO_AT_START = re.compile(r"^\W*(?:(?:and|but|or|so|please) )?no (?:\w+[ -])?$")
-_EXISTS = re.compile(r"\b(?:exists?|yet|found|so far|available|are|is|were|was|have|has|there)\b")
-_AFTER_ENGLISH = re.compile(
+_NEGATIVE_QUESTION = compiled_later(r"\s*(?:\w+n't|(?:is|are|do|does|should|would) not) ")
+_NO_AT_START = compiled_later(r"^\W*(?:(?:and|but|or|so|please) )?no (?:\w+[ -])?$")
+_EXISTS = compiled_later(
+    r"\b(?:exists?|yet|found|so far|available|are|is|were|was|have|has|there)\b"
+)
+_AFTER_ENGLISH = compiled_later(
     r"^\W{0,2}\s*(?:\w+ ){0,2}?(?:(?:is|are|was|were|be)(?:n'?t| not)|not) "
     r"(?:needed|necessary|required|wanted|requested|allowed|part of|what i)"
     r"|^\s*(?:is|are) (?:unnecessary|out of scope|off the table)"
     r"|^\s*can wait\b"
 )
 
-_CHINESE = re.compile(
+_CHINESE = compiled_later(
     r"不要(?![忘漏错]|紧|少|遗漏|误)"
     r"|(?<![识特区分级类性个辨鉴差判告离派国送甄有无])"
     r"别(?![人的名墅处致扭忘漏错落少国家样称针让])"
@@ -79,14 +83,14 @@ _CHINESE = re.compile(
     r"|甭|不可(?![不或避思忽少缺能以])|犯不着|不是|并非|而非|与其"
 )
 # Verbs whose object is not wanted; the object stands right behind them.
-_LEFT_OUT_CHINESE = re.compile(
+_LEFT_OUT_CHINESE = compiled_later(
     r"(?:(?<![不没])(?:禁止|避免|跳过|略过|省略|省去|停止|免去)"
     r"|不(?:做|写|画|弄|搞|进行|加|添加|生成|出|提供|给|包含|包括|涉及|使用|考虑|碰|动|去))"
     r"[^\s，。]{0,2}$"
 )
-_ADJACENT = re.compile(r"(?:^|[^得能可会无莫要])不$")
-_NOT_THAT = re.compile(r"不得不|不能不|不可不|莫不|无不|不会不")
-_AFTER_CHINESE = re.compile(
+_ADJACENT = compiled_later(r"(?:^|[^得能可会无莫要])不$")
+_NOT_THAT = compiled_later(r"不得不|不能不|不可不|莫不|无不|不会不")
+_AFTER_CHINESE = compiled_later(
     r"^(?:的(?:事|部分|步骤|工作)?)?(?:就|先|也|都|暂时|目前|这次|今天|可以|则)*"
     r"(?:不用|不需要|不必|不要|不做|不写|不画|不弄|不管|没必要|无需|免|算|跳过|省略|略过|省"
     r"|放着|放一放|以后再说|暂缓|推迟)(?:了|做|写|弄|管|改|加)*[吧啦呢哈]?$"

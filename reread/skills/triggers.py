@@ -16,8 +16,6 @@ from reread.skills.folding import UNSPACED, Folded, fold
 
 SHORTEST = 2
 INFLECTED_FROM = 4
-UNINFLECTED = 2
-"""Characters at the start of a word that no inflection changes."""
 
 Rule = Literal["whole words", "inflected", "contiguous characters"]
 
@@ -47,18 +45,18 @@ class Trigger:
     """A declared trigger, ready to be looked for.
 
     Attributes:
-        needed: how its first word starts; a text without that is not searched, since compiling a
-            pattern costs far more than most texts are worth.
+        needed: what every occurrence holds; a text without that is not searched, since compiling
+            a pattern costs far more than most texts are worth.
     """
 
     text: str
     pattern: str
-    needed: str
+    needed: tuple[str, ...]
     spaced: bool
 
     def hits(self, task: Folded) -> Iterator[Hit]:
         """Yield every occurrence."""
-        if self.needed not in task.text:
+        if not all(part in task.text for part in self.needed):
             return
         for found in _compiled(self.pattern).finditer(task.text):
             inflected = self.spaced and bool(found["ending"])
@@ -73,7 +71,10 @@ def trigger(text: str) -> Trigger | None:
     if len(re.sub(r"[\W_]", "", folded)) < SHORTEST:
         return None
     tokens = [found for found in _TOKEN.finditer(folded)]
-    return Trigger(text, _pattern(tokens), tokens[0][0][:UNINFLECTED], _is_spaced(tokens[-1]))
+    spaced = _is_spaced(tokens[-1])
+    words = [token[0] for token in tokens if token[4] is None]
+    needed = (*words[:-1], _uninflected(words[-1]) if spaced else words[-1])
+    return Trigger(text, _pattern(tokens), needed, spaced)
 
 
 @lru_cache(maxsize=4096)
@@ -126,6 +127,11 @@ def _inflections(word: str, *, phrase: bool) -> str:
         forms.append(word[:-1])
     changed = _changed(word)
     return f"(?:{'|'.join([*forms, *changed])})"
+
+
+def _uninflected(word: str) -> str:
+    """Return what all forms of a word begin with: tr for try, translat for translate."""
+    return word[:-1] if word[-1] in "eys" else word
 
 
 def _endings(word: str) -> list[str]:
