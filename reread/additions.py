@@ -9,16 +9,17 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_runtime import Failure, Rail, Tool
 from reread import extras
 from reread.approvals import Approvals
-from reread.extensions import package
-from reread.extensions.loading import Extension, Extensions, Surroundings
 from reread.session import Session
 from reread.tools import all_tools
 from reread.workspace import SCRIPT_WRITABLE
+
+if TYPE_CHECKING:  # most runs load no package
+    from reread.extensions.loading import Extension, Extensions, Surroundings
 
 SKILL_LIMIT = 64 << 10
 
@@ -40,7 +41,7 @@ async def added(
     Raises:
         Failure: extension_not_verified, harness_load_failed and their kin; dependency_missing.
     """
-    packages = Extensions(_surroundings(session)) if extensions else None
+    packages = _packages(session) if extensions else None
     try:
         loaded = [await _load(session, packages, path) for path in extensions if packages]
         tools = tuple(_entered(session, tool) for one in loaded for tool in one.tools)
@@ -61,6 +62,8 @@ def approve_extension(approvals: Approvals, path: Path) -> None:
     Raises:
         Failure: manifest_invalid, when there is no package at the path.
     """
+    from reread.extensions import package
+
     held = package.contents(package.open_package(path))
     approvals.grant(f"extension:{path.resolve().name}", package.digest_of(held))
 
@@ -81,7 +84,15 @@ async def _load(session: Session, packages: Extensions, path: Path) -> Extension
     return extension
 
 
+def _packages(session: Session) -> Extensions:
+    from reread.extensions.loading import Extensions
+
+    return Extensions(_surroundings(session))
+
+
 def _surroundings(session: Session) -> Surroundings:
+    from reread.extensions.loading import Surroundings
+
     work = session.work
     work.run.make_folder("extensions")
     work.folder.make_folder("inputs")  # a view of the user's folder is mounted there

@@ -44,7 +44,7 @@ def read(text: str, name: str, *, code: Code = Code.task_invalid) -> Document:
     import yaml  # 15 ms that `--help` does not need
 
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
         lines: dict[tuple[str | int, ...], int] = {}
         value = _value(node, (), lines, yaml) if node is not None else None
     except yaml.MarkedYAMLError as error:
