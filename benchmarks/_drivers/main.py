@@ -8,10 +8,8 @@ The standard library alone; the peer is imported by its driver.
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import importlib
-import io
 import json
 import os
 import resource
@@ -21,7 +19,7 @@ import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 SCRIPT_SECONDS = 20.0
 Ask = Callable[[str], bool]
@@ -61,19 +59,17 @@ def tools_in(root: Path) -> list[Callable[..., str]]:
     return [save_text, run_python]
 
 
-def truth(build: Callable[..., Ask]) -> None:
+def truth(build: Callable[..., Ask], said: TextIO) -> None:
     """Do the jobs of stdin; say for each whether the peer calls it finished, and how it ended."""
-    said = sys.stdout
     for line in sys.stdin:
         job = json.loads(line)
         root = Path(job["root"])
         check = _careful(job) if job["checked"] else None
         answer: dict[str, Any] = {"id": job["id"]}
-        with contextlib.redirect_stdout(io.StringIO()):
-            try:
-                answer["finished"] = build(job["url"], tools_in(root), check, root)(job["task"])
-            except Exception as error:  # however a peer says no, it says no
-                answer |= {"finished": False, "error": f"{type(error).__name__}: {error}"[:300]}
+        try:
+            answer["finished"] = build(job["url"], tools_in(root), check, root)(job["task"])
+        except Exception as error:  # however a peer says no, it says no
+            answer |= {"finished": False, "error": f"{type(error).__name__}: {error}"[:300]}
         said.write(json.dumps(answer) + "\n")
         said.flush()
 
@@ -97,28 +93,26 @@ def read_file(path: str) -> str:
     return json.dumps({"ok": True, "content": Path(path).read_text()})
 
 
-def turns(build: Callable[..., Ask], stub: str, counts: list[int]) -> None:
+def turns(build: Callable[..., Ask], said: TextIO, stub: str, counts: list[int]) -> None:
     """Print CPU milliseconds of a turn in conversations of so many, and the peak memory."""
     note = Path("inputs/note.txt")
     note.parent.mkdir(exist_ok=True)
     note.write_text("Revenue of the month: 1,234.50 in 17 orders.\n" * 3)
     found: dict[str, float] = {}
-    said = sys.stdout
-    with contextlib.redirect_stdout(io.StringIO()):
-        ask = build(f"{stub}/now/v1", [read_file], None, Path.cwd())
-        _now(stub, "t1-c0-l0")
-        ask("Read the note, then say what it says.")
-        found["first MiB"] = _peak()
-        for count in counts:
-            _now(stub, f"t{count}-c0-l0")
-            gc.collect()
-            requests, before = _get(f"{stub}/count"), time.process_time()
-            ask("Read the note again and again, then say what it says.")
-            spent = time.process_time() - before
-            made = int(_get(f"{stub}/count")) - int(requests)
-            if made != count + 1:
-                raise SystemExit(f"{made} requests instead of {count + 1}")
-            found[f"turn@{count}"] = spent * 1000 / count
+    ask = build(f"{stub}/now/v1", [read_file], None, Path.cwd())
+    _now(stub, "t1-c0-l0")
+    ask("Read the note, then say what it says.")
+    found["first MiB"] = _peak()
+    for count in counts:
+        _now(stub, f"t{count}-c0-l0")
+        gc.collect()
+        requests, before = _get(f"{stub}/count"), time.process_time()
+        ask("Read the note again and again, then say what it says.")
+        spent = time.process_time() - before
+        made = int(_get(f"{stub}/count")) - int(requests)
+        if made != count + 1:
+            raise SystemExit(f"{made} requests instead of {count + 1}")
+        found[f"turn@{count}"] = spent * 1000 / count
     found["MiB"] = _peak()
     said.write(json.dumps(found) + "\n")
 
@@ -144,12 +138,14 @@ def _peak() -> float:
 def main() -> None:
     """Run from the command line."""
     name, what, *rest = sys.argv[1:]
+    said = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # a peer may print whatever it likes
     os.environ.setdefault("OPENAI_API_KEY", "none")
     build = importlib.import_module(f"with_{name.replace('-', '_')}").build
     if what == "truth":
-        truth(build)
+        truth(build, said)
     elif what == "turns":
-        turns(build, rest[0], [int(count) for count in rest[1:]])
+        turns(build, said, rest[0], [int(count) for count in rest[1:]])
     else:
         start(build, rest[0])
 
