@@ -2,7 +2,9 @@
 
 It keeps no state: how many assistant messages a request carries says which turn it is. Where the
 path says `t300-c0-l50` (300 turns with a call, the answer in 0 chunks, 50 ms of latency), turns 1
-to 300 call `read_file`, and the next is the last. `GET /count` tells how many requests came.
+to 300 call `read_file`, and the next is the last. `GET /count` tells how many requests came, and
+`GET /set/t300-c0-l50/` makes that the meaning of paths that say `/now/`. Harnesses that end with a
+call say so in the path: `/smolagents/`, `/shell/`.
 
     python benchmarks/_loop_stub.py --port 0          prints its address, then serves
     python benchmarks/_loop_stub.py --ceiling         how much it could serve at most
@@ -19,15 +21,27 @@ import time
 
 CALL = json.dumps({"path": "inputs/note.txt"})
 WORDS = "The answer stands in the file that was read before. "
-_PLACE = re.compile(rb"/t(\d+)-c(\d+)-l(\d+)/")
+_PLACE = re.compile(rb"(/set)?/t(\d+)-c(\d+)-l(\d+)/")
 _LENGTH = re.compile(rb"content-length:\s*(\d+)", re.IGNORECASE)
 _ASSISTANT = re.compile(rb'"role":\s?"assistant"')
 
 
-def _message(turn: int, turns: int) -> dict[str, object]:
-    if turn >= turns:
+ENDS = {
+    b"/smolagents/": ("final_answer", {"answer": WORDS}),
+    b"/shell/": ("bash", {"command": "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"}),
+}
+SHELL = json.dumps({"command": "cat inputs/note.txt"})
+
+
+def _message(turn: int, turns: int, speech: bytes) -> dict[str, object]:
+    if turn >= turns and speech not in ENDS:
         return {"role": "assistant", "content": WORDS}
     function = {"name": "read_file", "arguments": CALL}
+    if turn >= turns:
+        name, arguments = ENDS[speech]
+        function = {"name": name, "arguments": json.dumps(arguments)}
+    elif speech == b"/shell/":
+        function = {"name": "bash", "arguments": SHELL}
     call = {"id": f"call_{turn}", "type": "function", "function": function}
     return {"role": "assistant", "content": None, "tool_calls": [call]}
 
@@ -36,8 +50,8 @@ def _base(kind: str) -> dict[str, object]:
     return {"id": "cmpl-1", "object": kind, "created": 1790000000, "model": "stub"}
 
 
-def _plain(turn: int, turns: int) -> bytes:
-    message = _message(turn, turns)
+def _plain(turn: int, turns: int, speech: bytes) -> bytes:
+    message = _message(turn, turns, speech)
     finish = "tool_calls" if "tool_calls" in message else "stop"
     choice = {"index": 0, "message": message, "finish_reason": finish}
     usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
@@ -50,8 +64,8 @@ def _event(delta: object, finish: str | None = None) -> bytes:
     return b"data: " + json.dumps(made).encode() + b"\n\n"
 
 
-def _streamed(turn: int, turns: int, chunks: int) -> bytes:
-    message = _message(turn, turns)
+def _streamed(turn: int, turns: int, chunks: int, speech: bytes) -> bytes:
+    message = _message(turn, turns, speech)
     calls = message.pop("tool_calls", None)
     events = [_event({"role": "assistant", "content": ""})]
     words = (WORDS * (chunks // 10 + 1)).split()
@@ -68,7 +82,8 @@ class Stub(asyncio.Protocol):
     """One connection."""
 
     requests = 0
-    cache: dict[tuple[int, int, int, bool], bytes] = {}  # noqa: RUF012 - shared on purpose
+    now = (0, 0, 0)
+    cache: dict[tuple[int, int, int, bool, bytes], bytes] = {}  # noqa: RUF012 - shared on purpose
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep where to answer."""
@@ -95,17 +110,25 @@ class Stub(asyncio.Protocol):
         self._answer(head, body)
 
     def _answer(self, head: bytes, body: bytes) -> None:
-        place = _PLACE.search(head.split(b"\r\n", 1)[0])
-        if not place:
+        first = head.split(b"\r\n", 1)[0]
+        place = _PLACE.search(first)
+        named = Stub.now
+        if place:
+            named = (int(place[2]), int(place[3]), int(place[4]))
+        if place and place[1]:
+            Stub.now = named
+        if not (place or b"/now/" in first) or (place and place[1]):
             self._send(json.dumps(Stub.requests).encode(), stream=False)
             return
         Stub.requests += 1
-        turns, chunks, latency = map(int, place.groups())
+        turns, chunks, latency = named
         stream = re.search(rb'"stream":\s?true', body) is not None
         turn = len(_ASSISTANT.findall(body))
-        key = (turn, turns, chunks, stream)
+        speech = next((one for one in ENDS if one in first), b"")
+        key = (turn, turns, chunks, stream, speech)
         if key not in Stub.cache:
-            Stub.cache[key] = _streamed(turn, turns, chunks) if stream else _plain(turn, turns)
+            made = _streamed(turn, turns, chunks, speech) if stream else _plain(turn, turns, speech)
+            Stub.cache[key] = made
         answer = Stub.cache[key]
         if latency:
             loop = asyncio.get_running_loop()

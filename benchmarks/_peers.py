@@ -48,6 +48,8 @@ _ALL = (
     Peer("openai-agents", ("openai-agents==0.24.0",)),
     Peer("agno", ("agno==3.1.10", _OPENAI)),
     Peer("deepagents", ("deepagents==0.7.32", "langchain-openai==1.7.4")),
+    Peer("langgraph", ("langgraph==1.2.24", "langchain-openai==1.7.4")),
+    Peer("strands", ("strands-agents[openai]==1.62.0",)),
     Peer("mini-swe-agent", ("mini-swe-agent==2.4.6", "litellm==1.110.2")),
     Peer("skills-ref", ("skills-ref==0.1.1",)),
     Peer(

@@ -1,70 +1,83 @@
-"""What the loop costs beside the plain client's: CPU of a turn and of a chunk, runs at once, start.
+"""What the loop costs beside the plain client's and beside other harnesses.
 
-Both sides do the same work against the same stub on loopback: ask, read a file, answer. Ours does
-it with confined reads, with every turn and answer flushed into a record, and with the budget held.
-Each number comes from a process of its own; the sides take turns (A B A B) and the median counts.
+All do the same work against the same stub on loopback: ask, read a file, answer. Ours does it with
+confined reads, with every turn and answer flushed into a record, and with the budget held. Each
+number comes from a process of its own; the sides take turns (A B A B) and the median counts.
 
-    python -m benchmarks.loop             all of it, about two minutes
-    python -m benchmarks.loop --quick     fewer rounds
+The start is that of the whole program: workspace, samples, skills, record and tools are made before
+the first request. Memory is the share of the process and of all that it started (PSS), at the first
+request; with many runs it is the peak of the process.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import gc
 import json
 import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-HELP = "CPU of a turn and of a chunk, 200 runs at once, and start, beside the plain client"
-ROOT = Path(__file__).resolve().parents[1]
-TURNS = (10, 100, 300)
-RUNS = 200
-CHUNKS = 2000
-LATENCY = 50
-GOALS = {"turn@10": 0.5, "turn@300": 0.06, "growth": 1.7, "chunk": 0.25, "runs": 3.5, "start": 1.15}
+from benchmarks import _loop_peers, _peers, _table
+from benchmarks._loop_child import RUNS
 
-Talk = Callable[[str], Awaitable[int]]
-"""One conversation with the stub at this address; returns its requests."""
+HELP = "CPU of a turn and of a chunk, runs at once, start and memory, beside other harnesses"
+ROOT = Path(__file__).resolve().parents[1]
+STUB = Path(__file__).with_name("_loop_stub.py")
+TURNS = (10, 100, 300)
+PEER_ROUNDS = 2
+GOALS = {
+    "turn@10": 0.5,
+    "turn@300": 0.06,
+    "growth": 1.7,
+    "chunk": 0.25,
+    "runs": 3.5,
+    "start": 1.15,
+    "memory": 1.1,
+    "memory@200": 1.3,
+}
+"""Number → our ratio to the plain client's: at least 3.5 for runs, at most this for all others."""
+UNITS = {
+    "chunk": "CPU µs of a chunk",
+    "runs": "runs/s, 200 at once, 50 ms latency",
+    "runs@50": "runs/s, 50 at once, 50 ms latency",
+    "start": "CPU s to the first request",
+    "memory": "MiB at the first request",
+    "memory@200": "MiB with 200 runs",
+    "growth": "turn@300 to turn@10, ours",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    parser.add_argument("--quick", action="store_true", help="two rounds of each instead of five")
-    parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     parser.add_argument(
-        "--child", nargs=3, metavar=("SIDE", "WHAT", "STUB"), help=argparse.SUPPRESS
+        "--quick", action="store_true", help="one round of each, shorter, and no other harness"
     )
+    parser.add_argument("--peer", action="append", choices=_loop_peers.NAMES, help="only these")
+    parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure; 0 where every goal is reached."""
-    if arguments.child:
-        side, what, stub = arguments.child
-        print(json.dumps(asyncio.run(_child(side, what, stub))))
-        return 0
-    rounds = 2 if arguments.quick else 5
+    peers = {} if arguments.quick else _loop_peers.there(arguments.peer or _loop_peers.NAMES)
     with _stub() as stub:
-        numbers = _measure(stub, rounds)
+        numbers = _measure(stub, 1 if arguments.quick else 5, quick=arguments.quick, peers=peers)
     print(json.dumps(numbers, indent=2) if arguments.json else _shown(numbers))
+    if arguments.quick:
+        return 0
     return 0 if all(goal["reached"] for goal in numbers["goals"].values()) else 1
 
 
 @contextmanager
 def _stub() -> Any:
     """Run the stub in a process of its own."""
-    script = Path(__file__).with_name("_loop_stub.py")
-    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as made:
+    with subprocess.Popen([sys.executable, str(STUB)], stdout=subprocess.PIPE, text=True) as made:
         try:
             if made.stdout is None:
                 return
@@ -73,20 +86,48 @@ def _stub() -> Any:
             made.kill()
 
 
-def _measure(stub: str, rounds: int) -> dict[str, Any]:
-    found: dict[str, dict[str, list[float]]] = {}
-    for _ in range(rounds):
-        for what in (*(f"turn@{n}" for n in TURNS), "chunk", "runs"):
+Found = dict[str, dict[str, list[float]]]
+"""Number → side → what was measured of it."""
+
+
+def _measure(stub: str, rounds: int, *, quick: bool, peers: Mapping[str, Path]) -> dict[str, Any]:
+    found: Found = {}
+    turns = TURNS[:1] if quick else TURNS
+
+    def note(what: str, side: str, value: float) -> None:
+        found.setdefault(what, {}).setdefault(side, []).append(value)
+
+    for number in range(rounds):
+        for what in (*(f"turn@{n}" for n in turns), "chunk", *RUNS):
             for side in ("plain", "ours"):
-                value = _in_child(side, what, stub)
-                found.setdefault(what, {}).setdefault(side, []).append(value)
-        for side in ("plain", "ours"):
-            found.setdefault("start", {}).setdefault(side, []).append(_start(side, stub))
+                value, peak = _in_child(side, what, stub)
+                note(what, side, value)
+                if what == "runs":
+                    note("memory@200", side, peak)
+        for side in ("plain", "ours", *peers):
+            seconds, memory = _start(_start_command(side, stub, peers), stub)
+            note("start", side, seconds)
+            note("memory", side, memory)
+        for name, python in peers.items() if number < PEER_ROUNDS else ():
+            for what, value in _loop_peers.turns(name, python, stub, turns).items():
+                note(what, name, value)
     medians = {
         what: {side: statistics.median(values) for side, values in sides.items()}
         for what, sides in found.items()
     }
-    return {"medians": medians, "goals": _goals(medians), "rounds": rounds}
+    return {
+        "medians": medians,
+        "spread": found,
+        "goals": {} if quick else _goals(medians),
+        "ceiling": _ceiling(),
+    }
+
+
+def _ceiling() -> str:
+    """Return what the stub itself can serve, so that nobody takes its limit for a harness's."""
+    command = [sys.executable, str(STUB), "--ceiling"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout.strip()
 
 
 def _goals(medians: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
@@ -103,27 +144,56 @@ def _goals(medians: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
 
 
 def _shown(numbers: Mapping[str, Any]) -> str:
-    units = {"chunk": "µs", "runs": "runs/s", "start": "s CPU"}
-    lines = [f"{'':10} {'plain':>10} {'ours':>10}   unit"]
-    for what, sides in numbers["medians"].items():
-        unit = units.get(what, "ms CPU")
-        lines.append(f"{what:10} {sides['plain']:10.3f} {sides['ours']:10.3f}   {unit}")
-    lines.append("")
-    for name, goal in numbers["goals"].items():
-        sign = "≥" if name == "runs" else "≤"
-        word = "reached" if goal["reached"] else "MISSED"
-        lines.append(f"{name:10} {goal['ratio']:8.3f}x   goal {sign} {goal['goal']}x   {word}")
-    return "\n".join(lines)
+    goals, spread, medians = numbers["goals"], numbers["spread"], numbers["medians"]
+    rows = []
+    for what in (*medians, "growth"):
+        sides = spread.get(what, {})
+        if what == "growth" and what not in goals:
+            continue
+        name = UNITS.get(what, f"CPU ms of a turn, {what.partition('@')[2]} turns")
+        plain, ours = (_table.spread(sides[s], 2) if sides else "" for s in ("plain", "ours"))
+        ratio = _table.ratio(sides["ours"], sides["plain"]) if sides else ""
+        if what in goals:
+            ratio = ratio or f"{goals[what]['ratio']:.2f}"
+        rows.append((name, plain, ours, ratio, _goal(what, goals)))
+    head = ("", f"plain openai {_peers.PEERS['openai'].version}", "reread", "ratio", "goal")
+    text = _table.table(head, rows)
+    others = [side for side in medians["start"] if side not in ("plain", "ours")]
+    if others:
+        text += f"\n\n{_beside(spread, others)}"
+    return f"{text}\n\nThe stub alone: {numbers['ceiling']}."
 
 
-def _in_child(side: str, what: str, stub: str) -> float:
-    command = [sys.executable, "-m", "benchmarks.loop", "--child", side, what, stub]
+def _goal(what: str, goals: Mapping[str, Any]) -> str:
+    if what not in goals:
+        return ""
+    word = "" if goals[what]["reached"] else ", missed"
+    return f"{'≥' if what == 'runs' else '≤'} {goals[what]['goal']}{word}"
+
+
+def _beside(spread: Found, others: Sequence[str]) -> str:
+    """Return the table of all harnesses."""
+    columns = ("start", "memory", *(f"turn@{n}" for n in TURNS))
+    head = ("harness", *(UNITS.get(c, f"CPU ms, {c.partition('@')[2]} turns") for c in columns))
+    sides = {"ours": "reread", "plain": f"plain openai {_peers.PEERS['openai'].version}"}
+    sides |= {name: f"{name} {_peers.PEERS[name].version}" for name in others}
+    rows = [
+        (shown, *(_table.spread(spread[column][side], 2) for column in columns))
+        for side, shown in sides.items()
+    ]
+    return _table.table(head, rows)
+
+
+def _in_child(side: str, what: str, stub: str) -> tuple[float, float]:
+    """Return the number, and the peak memory of the process in MiB."""
+    command = [sys.executable, "-m", "benchmarks._loop_child", side, what, stub]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=300, env=_environ()
     )
     if done.returncode != 0:
         raise SystemExit(f"{side} {what}: {done.stderr[-2000:]}")
-    return float(json.loads(done.stdout.strip().splitlines()[-1]))
+    value, peak = json.loads(done.stdout.strip().splitlines()[-1])
+    return float(value), float(peak)
 
 
 def _environ() -> dict[str, str]:
@@ -131,24 +201,30 @@ def _environ() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 
-def _start(side: str, stub: str) -> float:
-    """Return the CPU seconds of a process until its first request has arrived: ours is the program.
+def _start_command(side: str, stub: str, peers: Mapping[str, Path]) -> list[str]:
+    if side == "ours":
+        return [sys.executable, "app.py", "--live", "--quiet"]
+    if side == "plain":
+        return _loop_peers.start_command("openai", Path(sys.executable), stub)
+    return _loop_peers.start_command(side, peers[side], stub)
 
-    That is workspace, samples, skills, record, brief and tools before the first word to a model.
+
+def _start(command: list[str], stub: str) -> tuple[float, float]:
+    """Return CPU seconds and MiB of a process and what it started, once its first request is there.
+
+    For ours that is workspace, samples, skills, record and tools before the first word to a model.
     """
     before = _count(stub)
-    command = [sys.executable, "-m", "benchmarks.loop", "--child", side, "start", stub]
-    environ = _environ()
-    if side == "ours":
-        command = [sys.executable, "app.py", "--live", "--quiet"]
-        asked = {"API_KEY": "none", "MODEL": "stub", "BASE_URL": f"{stub}/t0-c0-l3000/v1"}
-        environ.update({f"OPENAI_{name}": value for name, value in asked.items()})
-    child = subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.DEVNULL)
+    asked = {"API_KEY": "none", "MODEL": "stub", "BASE_URL": f"{stub}/t0-c0-l3000/v1"}
+    environ = _environ() | {f"OPENAI_{name}": value for name, value in asked.items()}
+    child = subprocess.Popen(
+        command, cwd=ROOT, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
-        end = time.monotonic() + 30
+        end = time.monotonic() + 60
         while _count(stub) == before and time.monotonic() < end:
             time.sleep(0.005)
-        return _cpu(child.pid)
+        return _spent(child.pid)
     finally:
         child.kill()
         child.wait()
@@ -159,197 +235,19 @@ def _count(stub: str) -> int:
         return int(answer.read())
 
 
-def _cpu(pid: int) -> float:
-    """Return the CPU seconds of all threads of a process (Linux)."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
-
-
-# -- in a child
-
-
-async def _child(side: str, what: str, stub: str) -> float:
-    with tempfile.TemporaryDirectory(prefix="reread-bench-") as folder:
-        stream = what == "chunk"
-        talk, close = (_plain if side == "plain" else _ours)(
-            Path(folder), stream=stream, runs=RUNS + 20 if what == "runs" else 0
-        )
-        try:
-            if what == "start":
-                await talk(f"{stub}/t0-c0-l3000/v1")
-                return 0.0
-            await talk(f"{stub}/t1-c0-l0/v1")  # imports and the first connection
-            if what.startswith("turn@"):
-                return await _turn(talk, stub, int(what.partition("@")[2]))
-            return await (_chunk(talk, stub) if stream else _runs(talk, stub))
-        finally:
-            await close()
-
-
-async def _turn(talk: Talk, stub: str, turns: int) -> float:
-    """Return milliseconds of CPU for a turn, in a conversation of so many."""
-    gc.collect()
-    before = time.process_time()
-    requests = await talk(f"{stub}/t{turns}-c0-l0/v1")
-    spent = time.process_time() - before
-    if requests != turns + 1:
-        raise SystemExit(f"{requests} requests instead of {turns + 1}")
-    return spent * 1000 / turns
-
-
-async def _chunk(talk: Talk, stub: str) -> float:
-    """Return microseconds of CPU for a chunk of a stream."""
-    spent = []
-    for chunks in (0, CHUNKS):
-        await talk(f"{stub}/t0-c{chunks}-l0/v1")
-        gc.collect()
-        before = time.process_time()
-        for _ in range(3):
-            await talk(f"{stub}/t0-c{chunks}-l0/v1")
-        spent.append((time.process_time() - before) / 3)
-    return (spent[1] - spent[0]) * 1e6 / CHUNKS
-
-
-async def _runs(talk: Talk, stub: str) -> float:
-    """Return conversations a second, with many at once and a service that takes its time."""
-    place = f"{stub}/t5-c0-l{LATENCY}/v1"
-    await asyncio.gather(*(talk(place) for _ in range(10)))
-    before = time.monotonic()
-    await asyncio.gather(*(talk(place) for _ in range(RUNS)))
-    return RUNS / (time.monotonic() - before)
-
-
-def _plain(
-    folder: Path, *, stream: bool, runs: int = 0
-) -> tuple[Talk, Callable[[], Awaitable[None]]]:
-    """Return a loop over the client as its documentation shows it."""
-    from openai import AsyncOpenAI
-
-    note = folder / "note.txt"
-    note.write_text(NOTE)
-    clients: dict[str, AsyncOpenAI] = {}
-
-    async def talk(place: str) -> int:
-        client = clients.get(place)
-        if client is None:
-            client = clients[place] = AsyncOpenAI(api_key="none", base_url=place)
-        messages: list[Any] = list(OPENING)
-        requests = 0
-        while True:
-            requests += 1
-            if stream:
-                return await _listened(client, messages)
-            answer = await client.chat.completions.create(
-                model="stub", messages=messages, tools=TOOLS
-            )
-            message = answer.choices[0].message
-            messages.append(message.model_dump(exclude_none=True))
-            if not message.tool_calls:
-                return requests
-            for call in message.tool_calls:
-                if call.type != "function":
-                    continue
-                function: Any = getattr(call, "function", None)
-                json.loads(function.arguments)
-                result = {"ok": True, "content": note.read_text()}
-                said = json.dumps(result)
-                messages.append({"role": "tool", "tool_call_id": call.id, "content": said})
-
-    async def close() -> None:
-        for client in clients.values():
-            await client.close()
-
-    return talk, close
-
-
-async def _listened(client: Any, messages: list[Any]) -> int:
-    pieces = []
-    stream = await client.chat.completions.create(
-        model="stub", messages=messages, tools=TOOLS, stream=True
-    )
-    async for chunk in stream:
-        if chunk.choices and chunk.choices[0].delta.content:
-            pieces.append(chunk.choices[0].delta.content)
-    return 1 if "".join(pieces) else 0
-
-
-def _ours(
-    folder: Path, *, stream: bool, runs: int = 0
-) -> tuple[Talk, Callable[[], Awaitable[None]]]:
-    """Return our loop: a record, confined reads, a budget."""
-    from agent_runtime import Budget, Conversation, Limits, Tool, run_agent
-    from reread.models import Settings, open_model, shorten
-    from reread.rails.recorder import Recorder
-    from reread.records import Record
-    from reread.workspace import Work, Workspace
-
-    workspace = Workspace(folder)
-    (folder / "inputs" / "note.txt").write_text(NOTE)
-
-    def open_run() -> tuple[Work, Record]:
-        work = workspace.begin()
-        return work, Record(work.run)
-
-    # A run's folder is made before its first request; making all of them is not measured.
-    opened = [open_run() for _ in range(runs)]
-
-    async def talk(place: str) -> int:
-        work, record = opened.pop() if opened else open_run()
-
-        async def read(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-            found = work.locate(arguments["path"])
-            return {"content": found.folder.read_text(found.relative, limit=1 << 16)}
-
-        function = TOOLS[0]["function"]
-        tool = Tool("read_file", function["description"], function["parameters"], read)
-        model = open_model(Settings("none", "stub", place, stream=stream), tell=record.tell)
-        budget = Budget(Limits(turns=None, tool_calls=None, tokens=10**9))
-        conversation = Conversation([dict(message) for message in OPENING], budget)
-        try:
-            ended = await run_agent(
-                model, conversation, [tool], rails=[Recorder(record)], shorten=shorten
-            )
-        finally:
-            await model.aclose()
-            record.close()
-        if ended.status != "complete":
-            raise SystemExit(str(ended))
-        return budget.turns
-
-    async def close() -> None:
-        """Each conversation has closed its own."""
-
-    return talk, close
-
-
-NOTE = "Revenue of the month: 1,234.50 in 17 orders.\n" * 3
-OPENING = (
-    {"role": "system", "content": "You read files and report what stands in them. " * 20},
-    {"role": "user", "content": "Read the note again and again, then say what it says."},
-)
-TOOLS: list[Any] = [
-    {
-        "type": "function",
-        "function": {
-            "name": "read_file",
-            "description": "Read a UTF-8 text file.",
-            "parameters": {
-                "type": "object",
-                "properties": {"path": {"type": "string", "description": "relative path"}},
-                "required": ["path"],
-                "additionalProperties": False,
-            },
-        },
-    }
-]
-
-
-def main() -> int:
-    """Run from the command line."""
-    parser = argparse.ArgumentParser(description=HELP)
-    configure(parser)
-    return run(parser.parse_args())
+def _spent(pid: int) -> tuple[float, float]:
+    """Return the CPU seconds and the MiB of a process and of all that it started (Linux)."""
+    seconds = memory = 0.0
+    for one in _loop_peers.tree(pid):
+        place = Path(f"/proc/{one}")
+        tasks = [int((task / "schedstat").read_text().split()[0]) for task in place.glob("task/*")]
+        seconds += sum(tasks) / 1e9
+        lines = (place / "smaps_rollup").read_text().splitlines()
+        memory += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+    return seconds, memory
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    flags = argparse.ArgumentParser(description=HELP)
+    configure(flags)
+    sys.exit(run(flags.parse_args()))

@@ -41,6 +41,8 @@ HOOKS: Mapping[str, str] = {
     "openai-agents": "output guardrail",
     "agno": "post hook",
     "deepagents": "middleware",
+    "langgraph": "post_model_hook",
+    "strands": "after-invocation hook",
     "mini-swe-agent": "",
 }
 """Peer → its strongest hook; '' where it has none."""

@@ -1,7 +1,8 @@
 """Drives one peer in its environment: asks and answers are lines of JSON.
 
-    python main.py NAME truth      one job a line in, one verdict a line out
-    python main.py NAME turns URL  CPU of a turn, and memory, against a stub
+    python main.py NAME truth               one job a line in, one verdict a line out
+    python main.py NAME turns STUB URL N…   CPU of a turn in conversations of so many
+    python main.py NAME start STUB URL      one request that is kept waiting
 
 The standard library alone; the peer is imported by its driver.
 """
@@ -12,7 +13,6 @@ import gc
 import importlib
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -93,16 +93,15 @@ def read_file(path: str) -> str:
     return json.dumps({"ok": True, "content": Path(path).read_text()})
 
 
-def turns(build: Callable[..., Ask], said: TextIO, stub: str, counts: list[int]) -> None:
-    """Print CPU milliseconds of a turn in conversations of so many, and the peak memory."""
+def turns(build: Callable[..., Ask], said: TextIO, stub: str, url: str, counts: list[int]) -> None:
+    """Say how many milliseconds of CPU a turn takes in conversations of so many."""
     note = Path("inputs/note.txt")
     note.parent.mkdir(exist_ok=True)
     note.write_text("Revenue of the month: 1,234.50 in 17 orders.\n" * 3)
     found: dict[str, float] = {}
-    ask = build(f"{stub}/now/v1", [read_file], None, Path.cwd())
+    ask = build(url, [read_file], None, Path.cwd())
     _now(stub, "t1-c0-l0")
     ask("Read the note, then say what it says.")
-    found["first MiB"] = _peak()
     for count in counts:
         _now(stub, f"t{count}-c0-l0")
         gc.collect()
@@ -113,13 +112,13 @@ def turns(build: Callable[..., Ask], said: TextIO, stub: str, counts: list[int])
         if made != count + 1:
             raise SystemExit(f"{made} requests instead of {count + 1}")
         found[f"turn@{count}"] = spent * 1000 / count
-    found["MiB"] = _peak()
     said.write(json.dumps(found) + "\n")
 
 
-def start(build: Callable[..., Ask], stub: str) -> None:
+def start(build: Callable[..., Ask], stub: str, url: str) -> None:
     """Make one request and wait; the one who started this process measures it."""
-    build(f"{stub}/t0-c0-l30000/v1", [read_file], None, Path.cwd())("Say what the note says.")
+    _now(stub, "t0-c0-l30000")
+    build(url, [read_file], None, Path.cwd())("Say what the note says.")
 
 
 def _now(stub: str, place: str) -> None:
@@ -129,10 +128,6 @@ def _now(stub: str, place: str) -> None:
 def _get(url: str) -> bytes:
     with urllib.request.urlopen(url, timeout=10) as answer:
         return bytes(answer.read())
-
-
-def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main() -> None:
@@ -145,9 +140,9 @@ def main() -> None:
     if what == "truth":
         truth(build, said)
     elif what == "turns":
-        turns(build, said, rest[0], [int(count) for count in rest[1:]])
+        turns(build, said, rest[0], rest[1], [int(count) for count in rest[2:]])
     else:
-        start(build, rest[0])
+        start(build, *rest)
 
 
 if __name__ == "__main__":
