@@ -33,8 +33,8 @@ for name, path in (("reread", ""), ("reread.extensions", sys.argv[1])):
     module.__path__ = [path] if path else []
     sys.modules[name] = module
 sys.path[:] = [path for path in sys.path if path]
-from reread.extensions import _serve
-_serve.main()
+import importlib
+importlib.import_module("reread.extensions." + sys.argv[2]).main()
 """
 LINE_LIMIT = 8 << 20
 LOAD_SECONDS = 30.0
@@ -61,6 +61,7 @@ class Place:
         views: read-only folders under another name.
         tmp: its private folder.
         log: file for what it prints, outside of what it can name.
+        server: module of this folder that answers there.
     """
 
     package: Path
@@ -70,6 +71,7 @@ class Place:
     log: Path
     views: tuple[View, ...] = ()
     limits: ScriptLimits = LIMITS
+    server: str = "_serve"
 
 
 class Process:
@@ -97,7 +99,7 @@ class Process:
         fence = _fence(place, ready)
         python = ready.python if ready else Path(sys.executable)
         options = ("-I", "-B") if ready else ("-I", "-S", "-B")
-        argv = [str(python), *options, "-c", BOOT, str(HERE)]
+        argv = [str(python), *options, "-c", BOOT, str(HERE), place.server]
         ours, theirs = socket.socketpair()
         with theirs, place.log.open("wb") as log:
             child = spawn(

@@ -18,7 +18,7 @@ from typing import Any
 
 from agent_runtime import Failure, Rail, Tool
 from reread.extensions import manifest, package, verified
-from reread.extensions._process import LIMITS, Place, Process
+from reread.extensions._process import LIMITS, LOAD_SECONDS, Place, Process
 from reread.extensions._proxies import Emit, RailProxy, Seen, tool_of
 from reread.extensions.manifest import Manifest
 from reread.sandbox import View
@@ -29,6 +29,11 @@ from reread.values import Code, Isolation, Permissions, ScriptLimits
 _MODEL_SAFE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 TAKEN_ELSEWHERE = frozenset({"bash", "shell", "edit_file", "grep", "glob", "read_file"})
 """Tools that the other runtime has built in; a package must be loadable there too."""
+OPENJIUWEN = ("openjiuwen==0.1.19.post2",)
+"""The release of the other runtime that the tests have run with."""
+OPENJIUWEN_LIMITS = replace(LIMITS, memory=8 << 30, processes=512, open_files=1024)
+OPENJIUWEN_SECONDS = 180.0
+"""Its import alone takes some 6 seconds of CPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,7 @@ class Extension:
         rail: hooks of all its rails, in the order of the manifest.
         skill_dirs: folders of skills, inside the copy that was loaded.
         package: the copy; its `.state` is the session state.
+        runtime: what loaded it, with its release where it is not ours.
     """
 
     name: str
@@ -55,6 +61,7 @@ class Extension:
     process: Process
     seen: Seen
     session_id: str
+    runtime: str = "native"
 
     @property
     def state_file(self) -> Path:
@@ -76,6 +83,7 @@ class Surroundings:
         state: folder that keeps `.state` between runs; None starts with none.
         sealed: the package's own folder is read-only, but for its state.
         limits: of each package's process.
+        runtime: `native`, or `openjiuwen` for the real one, in an environment of its own.
     """
 
     work: Path
@@ -89,6 +97,7 @@ class Surroundings:
     state: Path | None = None
     sealed: bool = True
     limits: ScriptLimits = LIMITS
+    runtime: str = "native"
 
 
 class Extensions:
@@ -177,10 +186,12 @@ async def start(held: Mapping[str, bytes], name: str, around: Surroundings) -> E
         raise _refused([(p.code, p.where, p.cause) for p in found])
     if strays := list(package.undeclared(list(held), found.skill_dirs)):
         raise _refused([(p.code, p.where, p.cause) for p in strays])
-    ready = await environment(held, around.permissions)
+    foreign = around.runtime == "openjiuwen"
+    ready = await environment(held, around.permissions, OPENJIUWEN if foreign else ())
     process = Process.start(_place(home, name, around), ready, around.permissions)
     try:
-        told = await process.load(_opening(folder.root, found))
+        seconds = OPENJIUWEN_SECONDS if foreign else LOAD_SECONDS
+        told = await process.load(_opening(folder.root, found), seconds)
         faults = list(_faults(told, found, around.taken))
         if faults:
             raise _refused(faults, process.tail())
@@ -190,20 +201,27 @@ async def start(held: Mapping[str, bytes], name: str, around: Surroundings) -> E
         raise
 
 
-async def environment(held: Mapping[str, bytes], permissions: Permissions) -> Ready | None:
+async def environment(
+    held: Mapping[str, bytes], permissions: Permissions, more: Sequence[str] = ()
+) -> Ready | None:
     """Return the environment of a package's requirements, None where the standard library will do.
+
+    Args:
+        more: requirements of the host's own, which may be pinned.
 
     Raises:
         Failure: environment_unusable, with uv's message.
     """
     lines = held.get(manifest.REQUIREMENTS, b"").decode("utf-8", "replace").splitlines()
     wanted = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
-    if not wanted:
+    if not wanted and not more:
         return None
     quoted = ", ".join(f'"{line}"' for line in wanted if '"' not in line)
     header = f"# /// script\n# dependencies = [{quoted}]\n# ///\n".encode()
     try:
-        return await prepare(parse_header(header, permissions), permissions)
+        asked = parse_header(header, permissions)
+        asked = replace(asked, requirements=(*asked.requirements, *more))
+        return await prepare(asked, permissions)
     except Failure as failure:
         raise Failure(
             Code.environment_unusable, failure.cause, failure.remedy, failure.details
@@ -225,8 +243,9 @@ def _place(home: Path, name: str, around: Surroundings) -> Place:
         writable=(*around.writable, inner),
         tmp=tmp,
         log=home / "output.log",
-        limits=around.limits,
+        limits=OPENJIUWEN_LIMITS if around.runtime == "openjiuwen" else around.limits,
         views=views,
+        server="_openjiuwen" if around.runtime == "openjiuwen" else "_serve",
     )
 
 
@@ -236,6 +255,7 @@ def _opening(root: Path, found: Manifest) -> dict[str, Any]:
         "prefix": found.prefix,
         "tools": [{"module": e.module, "class": e.name} for e in found.tools],
         "rails": [{"module": e.module, "class": e.name} for e in found.rails],
+        "skills": list(found.skill_dirs),
     }
 
 
@@ -316,6 +336,7 @@ def _registered(
         process=process,
         seen=seen,
         session_id=session_id,
+        runtime=str(told.get("runtime", "native")),
     )
 
 

@@ -109,7 +109,13 @@ async def verify_files(
             asked = model() if model else None
             try:
                 trial = await _trial.run(
-                    held, name, spec, scratch, permissions=permissions, model=asked
+                    held,
+                    name,
+                    spec,
+                    scratch,
+                    permissions=permissions,
+                    runtime="openjiuwen" if label == "openjiuwen" else "native",
+                    model=asked,
                 )
             finally:
                 if asked is not None:
@@ -119,7 +125,7 @@ async def verify_files(
         name=name,
         sha256=sha256,
         acceptance=spec.sha256,
-        runtime=label,
+        runtime=trial.runtime if label == "openjiuwen" and trial.runtime else label,
         layers=_layers(bool(findings), trial),
         findings=(*findings, *trial.findings),
         labels=trial.labels,
@@ -148,16 +154,18 @@ def _runtime(found: Manifest, asked: str) -> str:
     """Return the runtime's label.
 
     Raises:
-        Failure: environment_unusable, where the package asks for a runtime that is not here.
+        Failure: usage_invalid, for a native package in the other runtime.
     """
     wanted = found.runtime if asked == "auto" else asked
-    if wanted == "openjiuwen":
-        raise Failure(
-            Code.environment_unusable,
-            f"'{found.name}' is written for the openjiuwen runtime, which is not installed here.",
-            "Let ours stand in for it: --runtime native. That proves nothing about openjiuwen.",
-        )
-    return "native" if found.runtime == "native" else "native, standing in for openjiuwen"
+    if wanted == found.runtime:
+        return wanted
+    if wanted == "native":
+        return "native, standing in for openjiuwen"
+    raise Failure(
+        Code.usage_invalid,
+        f"'{found.name}' is written for the native runtime; openjiuwen cannot load it.",
+        f"python app.py verify {found.name} --runtime native",
+    )
 
 
 def _unreadable(path: Path, failure: Failure) -> Report:

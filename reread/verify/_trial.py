@@ -37,6 +37,7 @@ class Trial:
     loaded: bool = False
     finished: bool = False
     isolation: Isolation | None = None
+    runtime: str = ""
     log: str = ""
     output: str = ""
 
@@ -48,6 +49,7 @@ async def run(
     scratch: Path,
     *,
     permissions: Permissions,
+    runtime: str = "native",
     model: Model | None = None,
 ) -> Trial:
     """Load a package and put it through its spec; never raises for what the package does.
@@ -57,7 +59,7 @@ async def run(
     """
     trial = Trial()
     stream: list[Any] = []
-    around = _surroundings(scratch, spec, permissions, stream)
+    around = replace(_surroundings(scratch, spec, permissions, stream), runtime=runtime)
     try:
         extension = await loading.start(held, name, around)
     except Failure as failure:
@@ -67,6 +69,7 @@ async def run(
         trial.output = str(failure.details.get("output", ""))
         return trial
     trial.loaded, trial.labels, trial.isolation = True, extension.labels, extension.isolation
+    trial.runtime = extension.runtime
     try:
         async with asyncio.timeout(SECONDS):
             await _perform(trial, extension, held, spec, around, stream, model)
