@@ -11,7 +11,7 @@ its object is found, not when a label says so.
 Proves: this release loads the package, and its registries call it.
 Does not prove: that a model of that runtime would.
 """
-# mypy: ignore-errors - openjiuwen is there where this runs, and nowhere else
+# mypy: ignore-errors
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ class Host:
         return self.sessions[name]
 
     async def _invoke(self, request):
-        """Call a tool through the ability manager; its rails were fired before and will be after."""
+        """Call a tool through the ability manager; the hooks around it are asked for apart."""
         from openjiuwen.core.foundation.llm import ToolCall
         from openjiuwen.core.single_agent.rail.base import AgentCallbackContext
 
@@ -326,7 +326,7 @@ def _absolute(value):
     if isinstance(value, dict):
         return {key: _absolute(inner) for key, inner in value.items()}
     relative = isinstance(value, str) and value.startswith(("./", "logs"))
-    return os.path.abspath(value) if relative else value
+    return str(Path(value).resolve()) if relative else value
 
 
 def _card(tool):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -41,3 +42,39 @@ def changed(path: str, old: str, new: str) -> dict[str, str]:
     if old not in text:
         raise ValueError(f"'{old}' is not in {path}")
     return {path: text.replace(old, new)}
+
+
+ELSEWHERE = {
+    "Tool": "openjiuwen.core.foundation.tool",
+    "ToolCard": "openjiuwen.core.foundation.tool",
+    "ToolOutput": "openjiuwen.harness.tools.base_tool",
+    "Rail": "openjiuwen.harness.rails.base",
+    "AbortError": "openjiuwen.core.runner.callback.errors",
+}
+"""Name of our API → the module of openjiuwen that has what it stands for."""
+
+
+def ported(into: Path, case: Mapping[str, Any] | None = None) -> Path:
+    """Lay out a package, broken as a case says, under the names of openjiuwen."""
+    case = case or {"files": {}}
+    test = {key: case[key] for key in ("tool_name", "arguments") if key in case}
+    package = lay_out(into, case["files"], name=case.get("rename", "note_ext"), **test)
+    for path in package.rglob("*"):
+        if path.suffix in (".py", ".yaml"):
+            text = re.sub(
+                r"(?<!openjiuwen\.)\bextensions\.harness", _PREFIX, path.read_text("utf-8")
+            )
+            path.write_text(re.sub(_IMPORT, _imports, text, flags=re.MULTILINE), "utf-8")
+    return package
+
+
+_PREFIX = "openjiuwen.extensions.harness"
+_IMPORT = r"^( *)from reread\.extensions\.api import (.+)$"
+
+
+def _imports(found: re.Match[str]) -> str:
+    lines = []
+    for name in found[2].split(", "):
+        theirs = "DeepAgentRail as Rail" if name == "Rail" else name
+        lines.append(f"{found[1]}from {ELSEWHERE[name]} import {theirs}")
+    return "\n".join(lines)

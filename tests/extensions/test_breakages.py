@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reread.verify import verify
-from tests.extensions.packages import CASES, changed, lay_out
+from tests.extensions.packages import CASES, changed, lay_out, ported
 
 ALONE = [case for case in CASES if not case.get("twice")]
 
@@ -31,36 +31,14 @@ class TestEachBreakageHasItsCode:
 
 
 class TestTheNamesOfTheOtherRuntime:
-    def port(self, tmp_path: Path) -> Path:
-        package = lay_out(tmp_path)
-        for path in package.rglob("*"):
-            if path.is_file():
-                text = path.read_text("utf-8").replace(
-                    "extensions.harness", "openjiuwen.extensions.harness"
-                )
-                text = text.replace(
-                    "from reread.extensions.api import Tool, ToolCard",
-                    "from openjiuwen.core.foundation.tool import Tool, ToolCard",
-                )
-                text = text.replace(
-                    "from reread.extensions.api import ToolOutput",
-                    "from openjiuwen.harness.tools.base_tool import ToolOutput",
-                )
-                text = text.replace(
-                    "from reread.extensions.api import Rail",
-                    "from openjiuwen.harness.rails.base import DeepAgentRail as Rail",
-                )
-                path.write_text(text, "utf-8")
-        return package
-
     def test_ours_stands_in_only_when_asked_and_the_report_says_so(self, tmp_path: Path) -> None:
-        package = self.port(tmp_path)
+        package = ported(tmp_path)
         report = asyncio.run(verify(package, runtime="native", record=False))
         assert report.ok
         assert report.runtime == "native, standing in for openjiuwen"
 
     def test_an_import_that_ours_does_not_have_is_named(self, tmp_path: Path) -> None:
-        package = self.port(tmp_path)
+        package = ported(tmp_path)
         tool = package / "tools/note_tool.py"
         tool.write_text(f"import openjiuwen.core.memory\n{tool.read_text('utf-8')}", "utf-8")
         assert codes(package, "native") == ["module_import_failed"]
