@@ -22,6 +22,7 @@ from reread.scripts import find_uv
 
 INSTALL_SECONDS = 900.0
 _OPENAI = "openai==3.57.0"
+_LIBRARIES = ("pandas==3.1.1", "openpyxl==3.1.5")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ _ALL = (
     Peer("langgraph", ("langgraph==1.2.24", "langchain-openai==1.7.4")),
     Peer("strands", ("strands-agents[openai]==1.62.0",)),
     Peer("mini-swe-agent", ("mini-swe-agent==2.4.6", "litellm==1.110.2")),
+    Peer("jupyter", ("jupyter-client==8.10.0", "ipykernel==7.4.0", *_LIBRARIES)),
+    Peer("smolagents executor", ("smolagents==1.26.0", *_LIBRARIES)),
     Peer("skills-ref", ("skills-ref==0.1.1",)),
     Peer(
         "careful check", ("python-docx==1.2.0", "openpyxl==3.1.5", "pypdf==6.1.1", "pillow==12.0.0")

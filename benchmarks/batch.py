@@ -41,15 +41,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tasks", type=int, default=100, help="tasks of a measurement")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--at-once", type=int, default=16, help="items at once in each worker")
+    parser.add_argument("--quick", action="store_true", help="eight tasks, on SQLite alone")
     parser.add_argument("--postgresql", action="store_true", help="also on a server of its own")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure, and print one line of JSON for each result."""
-    count = arguments.tasks
+    count = 8 if arguments.quick else arguments.tasks
     plain = _plain_loop(count)
     _say("plain loop over execute()", tasks=count, per_second=round(count / plain, 1))
-    for name, database in _databases(arguments.postgresql):
+    for name, database in _databases(arguments.postgresql and not arguments.quick):
         with database as new:
             _say(f"no-op, {name}", **_no_ops(new(), count))
             _say(

@@ -23,7 +23,7 @@ from typing import Any
 
 from agent_runtime import Limits
 from benchmarks._loop_child import NOTE
-from benchmarks._loop_child import _stub as stub
+from benchmarks.loop import _stub as stub
 from reread.approvals import Approvals
 from reread.files import ConfinedFolder
 from reread.models import Settings, open_model, shorten

@@ -210,6 +210,14 @@ class TestTheLabel:
         assert set(label.limits) == set(ScriptLimits.__dataclass_fields__)
 
 
+class TestWhatLibrariesRead:
+    def test_the_types_of_files_can_be_looked_up(
+        self, mechanism: Mechanism, tmp_path: Path
+    ) -> None:
+        child = start(mechanism, fence(tmp_path), "import mimetypes; mimetypes.init()")
+        assert asyncio.run(child.ended()).exit_code == 0
+
+
 class TestAChildThatLives:
     def test_it_is_spoken_to_through_pipes(self, mechanism: Mechanism, tmp_path: Path) -> None:
         to_child, ours = os.pipe()
