@@ -2,8 +2,8 @@
 
 The environments are there already in all of them, and the contestants take turns, so that a busy
 moment of the machine hits all alike. Others run warm: a Jupyter kernel and smolagents' executor
-keep their process and what it imported, ours starts a new process in a new fence each time. Then the
-first run of ours, its environment made from uv's cache, and a gigabyte of output: seconds, and
+keep their process and what it imported, ours starts a new process in a new fence each time. Then
+the first run of ours, its environment made from uv's cache, and a gigabyte of output: seconds, and
 memory of this program and its keepers together.
 """
 
