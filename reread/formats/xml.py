@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reread.formats import Format, Source
-from reread.formats._checks import Fact, Item, hollow, passed
+from reread.formats._checks import Fact, Item, hollow, invalid, passed
 from reread.formats._placeholder import judge, word_count
 from reread.formats._xml import local, read
 from reread.values import Check
@@ -23,6 +23,9 @@ def check(source: Source, contract: Mapping[str, Any]) -> Iterator[Item]:
             yield item
             continue
         yield passed("xml.parses", "identity", local(item))
+        if item.tag.lower() == "html":  # in XHTML the name stands in a namespace
+            yield invalid("xml.identity", "is_html", "It is an HTML page.", depth="identity")
+            continue
         text = "\n".join(piece.strip() for piece in item.itertext() if piece.strip())
         elements = sum(1 for _ in item.iter())
         attributes = sum(len(element.attrib) for element in item.iter("*"))
