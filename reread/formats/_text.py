@@ -19,6 +19,10 @@ BOMS: tuple[tuple[bytes, str], ...] = (
 )
 
 
+LEGACY = ("cp1252", "cp932", "gb18030", "euc_kr")
+"""What spreadsheets write where they do not write Unicode, the one with the most gaps first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Text:
     """Decoded text, and how it was decoded."""
@@ -36,7 +40,7 @@ def decode(data: bytes, *, other: bool = False) -> Text | None:
     """Decode UTF-8, or what a byte order mark names; None where that fails.
 
     Args:
-        other: also take Windows-1252, which spreadsheets write; it needs to be free of controls.
+        other: also take the old encodings of spreadsheets; there must be no controls then.
     """
     encoding = encoding_of(data) or "utf-8"
     try:
@@ -44,11 +48,24 @@ def decode(data: bytes, *, other: bool = False) -> Text | None:
     except UnicodeDecodeError:
         pass
     if other and not any(byte < 9 or 13 < byte < 32 for byte in data[: 1 << 20]):
-        try:
-            return Text(data.decode("cp1252"), "cp1252")
-        except UnicodeDecodeError:
-            return None
+        legacy = legacy_of(data, final=True)
+        return Text(data.decode(legacy), legacy) if legacy else None
     return None
+
+
+def legacy_of(data: bytes, *, final: bool = False) -> str:
+    """Return the first of the old encodings in which the bytes are text, '' for none.
+
+    Args:
+        final: the bytes are all; a start may end inside of a character.
+    """
+    for name in LEGACY:
+        try:
+            codecs.getincrementaldecoder(name)().decode(data, final)
+        except UnicodeDecodeError:
+            continue
+        return name
+    return ""
 
 
 def read_text(source: Source, format: str, *, other: bool = False) -> Iterator[Item | Text]:

@@ -1,7 +1,8 @@
 """CSV and TSV: RFC 4180 as spreadsheets write it, in one pass, with no row kept that is not needed.
 
 The delimiter is the one of four under which the first rows are most alike. UTF-8, UTF-16 with its
-mark, and Windows-1252 are taken. Rows that differ in length are a failure: a table has columns.
+mark, and the old encodings of spreadsheets are taken. Rows that differ in length are a failure: a
+table has columns.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from reread.formats import Format, Source
 from reread.formats._bytes import kind, nothing, posing
 from reread.formats._checks import Fact, Item, hollow, invalid, passed, warned
 from reread.formats._placeholder import FILLER, fenced
-from reread.formats._text import encoding_of
+from reread.formats._text import encoding_of, legacy_of
 
 FORMAT = Format("csv", (".csv", ".tsv", ".tab"), "Table as text", "text/csv", ("tsv",))
 GROWTH = 2
@@ -28,6 +29,8 @@ SAMPLE_BYTES = 64 << 10
 SAMPLE_ROWS = 2_000
 """Rows in which stand-ins are looked for."""
 FIELD_LIMIT = 8 << 20
+ABSENT = frozenset(("n/a", "na", "nan", "null", "none", "nil", "-", "--", "#n/a"))
+"""Cells that say that there is no value."""
 JSON_START = re.compile(rb"\s*(?:\{\s*\"|\[\s*[\[{\"\d])")
 HEADING = re.compile(r"#{1,6} \S")
 RULE = re.compile(r"\s*:?-+:?\s*")
@@ -113,7 +116,7 @@ def _guess(head: bytes) -> str:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError:
-        return "cp1252"
+        return legacy_of(head) or "utf-8"
     return "utf-8"
 
 
@@ -131,7 +134,7 @@ class _Table:
         self.count = 0
         self.widths: Counter[int] = Counter()
         self.first_of_width: dict[int, int] = {}
-        self.filled = self.sampled = self.fillers = 0
+        self.filled = self.absent = self.sampled = self.fillers = 0
         self.markdown = False
 
     def read(self) -> Iterator[Item]:
@@ -162,7 +165,9 @@ class _Table:
                 self.markdown = all(map(RULE.fullmatch, row[1:-1])) and len(row) > 2
             if self._keep:
                 self.rows.append(row)
-            self.filled += sum(map(bool, map(str.strip, row)))
+            values = [cell.strip().casefold() for cell in row]
+            self.filled += sum(map(bool, values))
+            self.absent += sum(value in ABSENT for value in values)
             if self.count <= SAMPLE_ROWS:
                 self.sampled = self.filled
                 self.fillers += sum(len(c) < 80 and bool(FILLER.search(c)) for c in row)
@@ -202,6 +207,8 @@ class _Table:
                 yield hollow(name, "no_rows", "It has a header and no row below it.")
         elif self.filled == 0:
             yield hollow(name, "no_content", f"All {self.count} rows are empty.")
+        elif self.absent == self.filled:
+            yield hollow(name, "no_content", f"All {self.count} rows say that there is no value.")
         elif self.fillers and self.fillers * 2 >= self.sampled:
             yield hollow(name, "filler_values", "Most of its values are stand-ins.")
         else:
